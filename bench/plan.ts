@@ -191,9 +191,9 @@ export function formatPlan(question: PlanQuestion, plan: Plan): string {
   const lines = [
     `${n(eventsPerSecond)} events per second in the busiest hour, ${n(eventsPerSecond * averageShare)} on average, of ${counted(tenants, 'tenant')}, ${Math.round(singleShare * 100)} % sent one by one, stored for ${n(retentionDays)} days`,
     '',
-    `HTTP        ${n(plan.httpCores)} cores busy: ${counted(inEach(plan.httpProcesses), 'process', 'es')}${per}`,
-    `Workers     ${n(plan.workerCores)} cores busy: ${counted(inEach(plan.workers), 'worker')}${per}, KONTOR_LOG_PARTITIONS=${plan.partitions}`,
-    `PostgreSQL  ${n(plan.postgresCores)} cores busy: ${installations}${why}, ${counted(plan.tenantsPerInstallation, 'tenant')}${isOne ? '' : ' each'}`,
+    `HTTP        ${n(plan.httpCores)} cores busy in all: ${counted(inEach(plan.httpProcesses), 'process', 'es')}${per}`,
+    `Workers     ${n(plan.workerCores)} cores busy in all: ${counted(inEach(plan.workers), 'worker')}${per}, KONTOR_LOG_PARTITIONS=${plan.partitions}`,
+    `PostgreSQL  ${n(plan.postgresCores)} cores busy in all: ${installations}${why}, ${counted(plan.tenantsPerInstallation, 'tenant')}${isOne ? '' : ' each'}`,
     `WAL         ${n(plan.walMegabytesPerSecond)} MB/s, ${n(plan.syncsPerSecond)} syncs per second`,
     `Disk        ${n(plan.keptGigabytesPerDay)} GB per day, ${n(plan.diskGigabytes)} GB in total${diskOfEach}`,
     `JetStream   ${n(plan.streamPartitions)} partitions${per}, if the log is on JetStream`,

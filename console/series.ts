@@ -47,7 +47,7 @@ export function seriesQuery({ since, until, isOpen }: Period, step: Step, first:
   }
 }
 
-/** The first day of a period without a start. Older events of public keys count as of this limit. */
+/** The first day of a period without a start. Older events of public tracking keys count as of this limit. */
 export function plotStart(zone: string): string {
   return addDays(dayIn(zone, new Date()), -3_652)
 }

@@ -29,7 +29,7 @@ export async function deliver(shop: Shop, target: Target, report: (line: string)
     [shop.discontinued.length, 'discontinued products', () => sendDeletes(send, target, shop.discontinued)],
     [shop.contacts.length, 'contacts', () => sendRecords(send, target, shop.contacts)],
     [shop.orders.length, 'order versions', () => sendRecords(send, target, shop.orders)],
-    [calls.length, 'CDP calls in batches', () => sendCalls(send, target, calls)],
+    [calls.length, 'events of an SDK, in batches', () => sendCalls(send, target, calls)],
     [singles.length, 'single tracking events', () => sendSingles(send, target, singles)],
     [shop.billing.length, 'billing events', () => sendBilling(send, target, shop.billing)],
   ]

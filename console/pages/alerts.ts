@@ -387,7 +387,7 @@ const RULES: Record<RuleName, RuleText> = {
     before: 'a source has sent nothing for',
     after: 'times its longest gap of the past week',
     means:
-      'Silence of a source, as a multiple of its longest silence in the previous week. A longest silence of less than ten minutes counts as ten minutes.',
+      'Time since the last event of a source, divided by its longest gap between events in the previous week (at least ten minutes).',
     unit: 'times',
     href: link('sources'),
   },
@@ -396,7 +396,8 @@ const RULES: Record<RuleName, RuleText> = {
     label: 'Rejected webhooks in %',
     before: 'at least',
     after: '% of the webhook requests of an hour are rejected',
-    means: 'Share of the webhook requests with valid credentials in the last hour. Applies from ten rejected requests.',
+    means:
+      'Share of the webhook requests in the last hour. Requests with invalid credentials and 429 responses do not count. Needs at least ten rejections.',
     unit: 'share',
     href: link('issues'),
   },
@@ -405,7 +406,7 @@ const RULES: Record<RuleName, RuleText> = {
     label: 'Dead letters',
     before: 'there are at least',
     after: 'dead letters',
-    means: 'Number of dead letters that are neither replayed nor resolved.',
+    means: 'Number of open dead letters: neither replayed nor resolved.',
     unit: 'count',
     href: link('deadLetters'),
   },

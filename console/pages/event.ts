@@ -168,7 +168,8 @@ function Details({ event, source }: { event: Event; source: string | null }): VN
           ['Received via', html`${receivedVia(event.source_type)} ${h(Authentication, { event })}`],
           event.source_config_id && ['Source', sourceLink(event.source_config_id, source)],
           event.inbound_event_id && ["Sender's id", event.inbound_event_id],
-          event.provider_event_id && ["Provider's id", event.provider_event_id],
+          event.provider_event_id &&
+            event.provider_event_id !== event.inbound_event_id && ["Provider's id", event.provider_event_id],
           event.visitor && ['Visitor', event.visitor],
           event.session_id && ['Session', event.session_id],
           event.profile_id && ['Profile', profileLink(event.profile_id)],
@@ -184,7 +185,7 @@ function Details({ event, source }: { event: Event; source: string | null }): VN
 
 /** How the sender proved who it is. A public tracking key proves nothing. */
 function Authentication({ event: { source_config_id: source, verified, meta } }: { event: Event }): VNode {
-  if (!verified) return h(Badge, { text: 'public key' })
+  if (!verified) return h(Badge, { text: 'public tracking key' })
   if (source === null) return h(Badge, { text: 'server key', tone: 'good' })
   const isSigned = 'signature' in meta
   return h(Badge, { text: isSigned ? 'signature verified' : 'authenticated by token', tone: 'good' })
@@ -299,7 +300,7 @@ function traceSteps(outcome: EventOutcome, trace: EventTrace | null): Step[] {
   const from = event ? `From ${trace?.source ?? event.source_config_id ?? receivedVia(event.source_type)}` : 'Accepted'
   const received: Step = { title: 'Received', tone: 'good', text: from, at: outcome.received_at }
   const normalized: Step = event
-    ? { title: 'Normalized', tone: 'good', text: event.event_type, at: event.occurred_at }
+    ? { title: 'Normalized', tone: 'good', text: event.event_type }
     : {
         title: 'Normalized',
         tone: isRejected ? 'bad' : 'neutral',

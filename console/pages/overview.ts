@@ -258,7 +258,7 @@ function HealthSigns({ health, hours }: { health: Health; hours: SeriesRow[] | n
     free === null
       ? null
       : {
-          label: 'Disk used, all tenants',
+          label: 'Disk of the server, used',
           value: percent(1 - free),
           note:
             days !== null && days < FAR_DAYS

@@ -332,7 +332,7 @@ function PersonTimeline({ rows }: { rows: Promise<JsonObject[]> }): VNode {
       limit.value < MAX_MOMENTS &&
       html`<p><button type="button" onClick=${showAll}>Show all ${number(Math.min(found.length, MAX_MOMENTS))}</button></p>`
     }
-    ${found !== null && html`<p class="faint">Events of the last 365 days. Export the data to see all.</p>`}
+    ${found !== null && html`<p class="faint">The timeline shows the events of the last 365 days. To get older events, export the data.</p>`}
     ${found !== null && limit.value === MAX_MOMENTS && found.length > MAX_MOMENTS && html`<p class="faint">${plural(found.length - MAX_MOMENTS, 'older entry is', 'older entries are')} not shown.</p>`}
   `
 }
@@ -373,7 +373,7 @@ function toMoments(row: JsonObject): Moment[] {
     case 'contact': {
       const type = row.type === 'order' ? 'orders' : 'contacts'
       const title = html`<a href=${link('record', { type, id })}>${id}</a>`
-      return [{ key, at: String(row.sourceUpdatedAt), what: row.type, title, detail: 'latest version' }]
+      return [{ key, at: String(row.sourceUpdatedAt), what: row.type, title, detail: 'record updated' }]
     }
     case 'billing_account':
       return subscriptionMoments(row)

@@ -142,8 +142,8 @@ function RateForm({ policy }: { policy: Policy }): VNode {
 }
 
 const EFFECTS = [
-  ['churn', 'Leaves MRR (churn)'],
-  ['keep', 'Keeps its MRR'],
+  ['churn', 'Count as churn'],
+  ['keep', 'Keep their MRR'],
 ] as const
 type MrrField = 'pause' | 'trial_on_paying' | 'past_due_grace_days' | 'net_within_day' | 'retention_base'
 
@@ -161,9 +161,9 @@ function MrrForm(props: PolicyProps): VNode {
   return h(
     Form<MrrField>,
     { key: JSON.stringify(policy), submit: 'Save', needs: 'admin', layout: 'stacked', run: save },
-    h(SelectField, { id: 'pause', label: 'A paused subscription', options: EFFECTS, value: policy.pause }),
+    h(SelectField, { id: 'pause', label: 'Paused subscriptions', options: EFFECTS, value: policy.pause }),
     h(SelectField, {
-      ...{ id: 'trial_on_paying', label: 'A paying subscription that is set to trial' },
+      ...{ id: 'trial_on_paying', label: 'Paying subscriptions that return to a trial' },
       ...{ options: EFFECTS, value: policy.trial_on_paying },
     }),
     h(TextField, {
@@ -179,7 +179,7 @@ function MrrForm(props: PolicyProps): VNode {
       ],
     }),
     h(SelectField, {
-      ...{ id: 'retention_base', label: 'Retention starts from', value: policy.retention_base },
+      ...{ id: 'retention_base', label: 'Base of customer retention', value: policy.retention_base },
       options: [
         ['first_instant', 'First MRR'],
         ['end_of_month', 'MRR at the end of the first month'],
@@ -212,7 +212,7 @@ function EventForm({ own, refresh }: { own: TenantSettings; refresh(): Promise<v
     }),
     h(TextField, {
       ...{ id: 'events_floor', label: 'Maximum event age', value: floor ?? '', placeholder: '3650d', size: 8 },
-      hint: 'For events sent with tracking keys: the time of older events is set to this limit. For example 3650d, or off for no limit. Leave empty for the setting of the server.',
+      hint: 'For events sent with public tracking keys: an older event gets the oldest allowed time. For example 3650d, or off for no limit. Leave empty to use the default of the server.',
     }),
     h(SelectField, {
       ...{ id: 'ip_addresses', label: 'IP addresses of events', value: addresses },

@@ -34,12 +34,12 @@ export function SignIn({ reason }: { reason: unknown }): VNode {
         label: 'Key',
         type: 'password',
         placeholder: 'adm_…',
-        hint: 'An admin key (adm_…) gives the access of its role. A private key (private-…) gives access to the data of its tenant, in this tab only.',
+        hint: 'With an admin key (adm_…), you have the permissions of its role. A private key (private-…) gives access to the data of its tenant, in this tab only.',
       }),
     ),
     html`
       <p class="faint">
-        The server printed an admin key, or the path of its file, when it first started. Use it to invite people under Users. To
+        At its first start, the server printed an admin key, or the path of the file that contains it. Use it to invite people under Users. To
         create another one, run <code>npm run kontor -- key create --kind admin</code>.
       </p>
     `,

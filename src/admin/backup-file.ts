@@ -241,7 +241,7 @@ function fileError(what: 'written' | 'read', path: string) {
 }
 
 function damaged(path: string, how: string): AdminError {
-  return new AdminError('conflict', 'backup_damaged', `${path} ${how}. No data was changed.`)
+  return new AdminError('conflict', 'backup_damaged', `${path} ${how}.`)
 }
 
 export function tooNew(path: string, why: string): AdminError {

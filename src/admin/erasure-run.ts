@@ -175,7 +175,7 @@ async function erasePerson(
 }
 
 /**
- * After the commit, data with one of these identifiers is not recorded. Anyone with a public key could link another
+ * After the commit, data with one of these identifiers is not recorded. Anyone with a public tracking key could link another
  * person's identifier, so one that only unverified input links suppresses only unverified input.
  */
 async function suppress(client: pg.PoolClient, erasure: StoredErasure, names: ErasedIdentifier[]): Promise<number> {

@@ -15,9 +15,9 @@ export function addAccount(program: Command, out: Output): void {
   )
   account
     .command('merge')
-    .description('Merge two accounts. Reports show the subscriptions and invoices of the first as those of the second.')
+    .description('Merge an account into another one. Reports then show its subscriptions and invoices under <into>.')
     .argument('<account>', WHICH)
-    .argument('<into>', 'account that reports show instead, in the same format')
+    .argument('<into>', 'account to merge into (id, or namespace:id)')
     .addOption(tenantOption())
     .addOption(dataOption())
     .addHelpText('after', examples('kontor account merge --tenant acme cus_43 cus_42'))

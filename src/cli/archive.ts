@@ -7,7 +7,7 @@ import { currentUser, dataOption, withDatabase, withReadDatabase } from './sessi
 const ARCHIVE =
   'Show, enable or disable the archive: events and conversions as Parquet files in the storage that KONTOR_ARCHIVE_URL names.'
 
-const AFTER_RESTORE = 'A restore disables the archive, because the original server may still write to it.'
+const AFTER_RESTORE = '`kontor restore` disables the archive, because the original server may still write to it.'
 
 export function addArchive(program: Command, out: Output): void {
   const archive = program.command('archive').description(ARCHIVE)

@@ -8,7 +8,7 @@ const PAGE = 100
 const DEFAULT_ROWS = 100
 
 export function addAudit(program: Command, out: Output): void {
-  const audit = program.command('audit').description('Show the audit log. Its entries cannot be changed.')
+  const audit = program.command('audit').description('Show the audit log. Its rows cannot be changed.')
   audit.addHelpText('after', examples('kontor audit list'))
   audit
     .command('list')

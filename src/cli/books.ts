@@ -14,7 +14,7 @@ export function addBooks(program: Command, out: Output): void {
   books
     .command('close')
     .description(
-      'Close a month. Reports with basis=as_closed keep its current figures; other reports include later changes.',
+      'Close a month. Reports with the query parameter basis=as_closed keep its current figures; other reports include later changes.',
     )
     .argument(
       '<month>',

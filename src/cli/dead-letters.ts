@@ -50,7 +50,7 @@ export function addDeadLetters(program: Command, out: Output): void {
     .action((id, options) => printRead(options, out, admin => admin.deadLetters.show(id)))
   letters
     .command('replay')
-    .description('Process dead letters again: one, those of a source or with a reason, or all.')
+    .description('Process dead letters again. Select them with one of the options.')
     .option('--id <id>', 'replay the dead letter with this id')
     .option('--all', 'replay all dead letters (with --tenant: all of that tenant)')
     .addOption(tenantFilter())

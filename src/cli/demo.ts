@@ -15,8 +15,8 @@ Sends products, contacts, orders, visits, subscriptions, invoices and refunds th
 If no server is running, the command starts one and stops it at the end.
 Repeating the command with the same seed and scale adds nothing.
 
-Prints {"tenant", "private_key", "tracking_key", "source", …, "counts"}. The command creates these keys. In an existing tenant, they
-expire after one day.`
+Prints {"tenant", "private_key", "tracking_key", "source", …, "counts"}. The two keys are new. In a tenant that already existed,
+they expire after one day.`
 
 export function addDemo(program: Command, out: Output): void {
   program
@@ -127,9 +127,7 @@ async function findOrCreateSource(
 async function fill(session: Session, target: DemoTenant, server: ReachedServer, out: Output): Promise<void> {
   const { tenant, privateKey, trackingKey, serverKey, source, year } = target
   const startedAt = performance.now()
-  out.say(
-    `Sending the year of the demo shop that ends on ${isoDate(year.end)} to tenant ${JSON.stringify(tenant.name)}:`,
-  )
+  out.say(`Sending one year of demo data (until ${isoDate(year.end)}) to tenant ${JSON.stringify(tenant.name)}:`)
   const shop = shopYear(year)
   const keys = { privateKey: privateKey.key, trackingKey: serverKey.key }
   const delivery = await deliver(shop, { url: server.url, ...keys, source }, out.say)

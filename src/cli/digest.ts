@@ -5,7 +5,7 @@ import type { Output } from './output.ts'
 import { dataOption, printChange, printRead, withReadAdmin } from './session.ts'
 
 const NOTES = `
-The digest is sent to destinations whose --what contains digests:
+Kontor sends the digest to destinations that receive digests:
   kontor destination create --tenant acme --url mailto:ceo@example.com --what digests`
 
 export function addDigest(program: Command, out: Output): void {

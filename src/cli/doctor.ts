@@ -14,7 +14,7 @@ import { dataOption, withBareDatabase } from './session.ts'
 const NOTES = `
 This command changes nothing. Exit code 0 if there are no findings, 1 otherwise.
 With --json: {"ok", "findings": [{"code", "what", "means", "help"}]}: the problem, its effect, and a command or step that helps. Codes
-are stable across versions. A few dead letters are not a finding; the command only mentions them.`
+are stable across versions. A small number of dead letters is printed, but is not a finding.`
 
 export function addDoctor(program: Command, out: Output): void {
   program

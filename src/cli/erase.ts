@@ -6,7 +6,7 @@ import { dataOption, withAdmin, withReadAdmin } from './session.ts'
 
 const NOTES = `
 Prints a receipt with the number of deleted items. Kontor keeps the receipt; it contains no personal data.
-An identifier that a trusted sender has reported, but that only a browser linked to the person, is not erased, because it may
+An identifier is not erased if a record, a source or a server key reported it, but only a browser linked it to the person: it may
 belong to another person. The receipt lists it in "not_covered"; --confirm-profile erases it, too.
 The command waits up to 10 seconds for entries that are accepted but not processed. If the receipt contains
 "not_yet_processed", run it again. A running server completes an interrupted erasure.
@@ -16,10 +16,10 @@ Kontor drops later events and contacts of the person and stores sales without th
 export function addErase(program: Command, out: Output): void {
   program
     .command('erase')
-    .description('Erase a person: delete events, identifiers and contact, and remove the person from sales.')
+    .description('Erase a person: delete their events, identifiers and contact. Sales are kept without the person.')
     .requiredOption('--tenant <tenant>', 'tenant id or name')
     .option('--email <address>', 'e-mail address of the person')
-    .option('--profile <id>', 'profile id of the person (prof_…); not a server profile, which KONTOR_PROFILE selects')
+    .option('--profile <id>', 'profile id of the person (prof_…). To select a server profile, set KONTOR_PROFILE')
     .option('--dry-run', 'only show what would be deleted, and the identifiers of the person')
     .option(
       '--suppress',

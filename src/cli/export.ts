@@ -18,7 +18,7 @@ import { dataOption, withReadAdmin } from './session.ts'
 const PERSON = 'person'
 
 const NOTES = `
-Rows have the fields of the API's lists. Nested values are JSON strings in CSV and Parquet. Each row appears exactly once, even
+Each row has the fields of the API, for example of GET /v1/events. Nested values are JSON strings in CSV and Parquet. Each row appears exactly once, even
 if data arrives during the export. --since and --until are inclusive and compare occurred_at (events, conversions, movements),
 updatedAt (records) or updated_at (subscriptions). With --out, the command prints {"file", "rows", "bytes", "seconds"}, and the file
 appears when it is complete. For a remote server, "rows" is null.

@@ -20,7 +20,7 @@ export function addKey(program: Command, out: Output): void {
     )
     .option(
       '--tenant <tenant>',
-      'tenant id or name. For private and tracking keys, default: KONTOR_TENANT, or the only tenant. For admin keys: restricts the key to this tenant (default: all tenants)',
+      'tenant id or name. A private or tracking key belongs to this tenant (default: KONTOR_TENANT, or the only tenant). An admin key is restricted to it (default: no restriction)',
     )
     .option('--name <name>', 'what the key is for')
     .option('--scopes <list>', 'comma-separated scopes of a private key (default: all)')

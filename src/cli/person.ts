@@ -101,8 +101,8 @@ export function addPerson(program: Command, out: Output): void {
 
 const VERIFY_NOTES = `
 A link is verified if it comes from a record, a source, a server key or an operator. A link that only browsers sent is unverified.
-Exports and erasures cover every identifier of the person, with one exception: an identifier that a trusted sender has reported, but
-that only a browser linked to this person. It may belong to another person. To include it, add --confirm-profile.`
+Exports and erasures do not cover an identifier that a record, a source or a server key reported, but that only a browser linked to
+this person: it may belong to another person. To include it, add --confirm-profile to kontor person export or kontor erase.`
 
 const SPLIT_NOTES = `
 Removes the link between the identifier and the person. Events, conversions and attribution are updated accordingly.

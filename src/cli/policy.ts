@@ -6,7 +6,7 @@ import type { Output } from './output.ts'
 import { dataOption, printChange, printRead } from './session.ts'
 
 const NOTES = `
-Settings, with their values (of several values, the first is the default) and their meaning:
+Settings, with their values (the first one is the default):
 ${Object.values(SETTINGS)
   .map(({ name, values, meaning }) => `  ${name.padEnd(20)} ${values}\n${' '.repeat(23)}${meaning}`)
   .join('\n')}

@@ -169,7 +169,7 @@ export function addSource(program: Command, out: Output): void {
       }),
     )
   for (const [name, description] of [
-    ['disable', 'Reject requests to a source with 403 until it is enabled again.'],
+    ['disable', 'Disable a source: Kontor responds 403 to its requests until you enable it again.'],
     ['enable', 'Accept requests to a source again.'],
   ] as const)
     source

@@ -78,6 +78,6 @@ function describeConnection(
   return {
     connection: `postgresql://${role}:${password}@/${name}?host=${encodeURIComponent(host)}&port=${port}`,
     reach:
-      'from this machine, through the socket of the embedded PostgreSQL, as the user that PostgreSQL runs as, while the server runs. For BI tools on other machines, use your own PostgreSQL (DATABASE_URL).',
+      'You can connect only from this machine (socket of the embedded PostgreSQL), as the operating system user of PostgreSQL, while the server runs. For BI tools on other machines, use your own PostgreSQL (DATABASE_URL).',
   }
 }

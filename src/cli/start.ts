@@ -36,7 +36,7 @@ On SIGINT or SIGTERM, the server completes the requests in flight and stops. Wor
 All other settings are environment variables: see docs/configuration.md and \`kontor check-config\`.`
 
 const SURFACES =
-  'comma-separated parts of the server to run: data, events, inbound (APIs), console, worker (processes accepted requests) (default: all)'
+  'parts of the server to run, separated by commas: the APIs data, events and inbound; console; worker, which processes accepted requests (default: all)'
 
 export function addStart(program: Command, out: Output): void {
   program

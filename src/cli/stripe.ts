@@ -18,7 +18,7 @@ export const sourceOption = () =>
 export const namespaceOption = () =>
   new Option(
     '--namespace <namespace>',
-    'namespace of the ids, instead of --source; it keeps the ids of several billing systems apart',
+    'prefix that keeps the ids of several billing systems apart; use it if there is no Stripe source (--source)',
   ).argParser(text => {
     if (/^[A-Za-z0-9][A-Za-z0-9_.-]{0,49}$/.test(text)) return text
     throw new InvalidArgumentError('Expected up to 50 letters, digits, "_", "." or "-".')

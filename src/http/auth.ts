@@ -298,10 +298,13 @@ function toCaller(key: KeyOfTenant): Caller {
 }
 
 function missing(kind: KeyKind): Problem {
-  const how = kind === 'tracking' ? 'Authorization: Bearer or ?key=' : 'Authorization: Bearer or x-api-key'
+  const how =
+    kind === 'tracking'
+      ? 'in the header "Authorization: Bearer <key>" or the query parameter "key"'
+      : 'in the header "Authorization: Bearer <key>" or "x-api-key: <key>"'
   return problems.unauthorized(
     'missing_credentials',
-    `This route requires ${KINDS[kind]}. Send it as ${how}. ${howToCreate(kind)}`,
+    `This route requires ${KINDS[kind]}. Send it ${how}. ${howToCreate(kind)}`,
   )
 }
 

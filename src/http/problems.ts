@@ -268,7 +268,7 @@ function shortenPointer(error: ValidationError): ValidationError {
 function invalidDetail(errors: ValidationError[]): string {
   const [only] = errors
   if (errors.length === 1 && only) return `${validationErrorSentence(only)}.`
-  return `${errors.length} validation errors. See errors.`
+  return `${errors.length} validation errors, listed in "errors".`
 }
 
 function wholeSeconds(seconds: number): string {

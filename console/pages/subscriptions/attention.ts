@@ -93,7 +93,7 @@ function Lists({ report, route, scope }: ListsProps): VNode {
       </details>`
     }
     ${list('Cancellations', report.cancellations, columns.cancellations, 'cancel_page', `No cancellations ${within}.`, 'cancellations')}
-    ${list('Renewals', report.renewals, columns.renewals, 'renewal_page', `No renewals of terms longer than a month ${within}.`, 'renewals')}
+    ${list('Renewals', report.renewals, columns.renewals, 'renewal_page', `No renewals of subscriptions longer than a month ${within}.`, 'renewals')}
     <details open=${route.query.has('billing_page')}>
       <summary>Upcoming billing: ${plural(report.upcoming_billing.count, 'charge')} ${within}</summary>
       ${list('Upcoming billing', report.upcoming_billing, columns.upcomingBilling, 'billing_page', `No charges expected ${within}.`, 'upcoming_billing')}

@@ -68,7 +68,7 @@ export const movementsPage = definePage(
       }),
       h(
         Section,
-        { title: 'Accounts behind the change' },
+        { title: 'Movements by account' },
         html`
           <div class="filter">
             ${h(SelectField, {
@@ -125,7 +125,7 @@ function Reasons({ report, scope, period }: ReasonsProps): VNode {
       rowKey: ({ reason }) => reason,
       csv: reportCsv('churn-reasons', null, { ...scope, ...reasonWindow(period) }),
     }),
-    html`<p class="faint">The reasons come from the billing system. The list covers whole months, so its total is the churn of those months.</p>`,
+    html`<p class="faint">The reasons come from the billing system. This list covers whole months, so its total may differ from the churn above.</p>`,
   )
 }
 

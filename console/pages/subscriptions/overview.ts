@@ -232,7 +232,7 @@ function AttentionCounts({
         note: isCounted ? writtenOff || 'failed or overdue payments' : 'including written-off invoices',
         href,
       },
-      { label: 'Renewals', value: number(attention.renewals), note: 'of terms longer than a month', href },
+      { label: 'Renewals', value: number(attention.renewals), note: 'subscriptions longer than a month', href },
       { label: 'Cancellations', value: number(attention.cancellations), note: 'in the next 30 days', href },
       {
         label: 'Upcoming billing',
@@ -330,7 +330,7 @@ const RATES: Record<RateName, { label: string; formula: string }> = {
   },
   gross_revenue_retention: {
     label: 'Gross revenue retention',
-    formula: '(Current MRR of accounts that had MRR at the start, each counted up to its starting MRR) ÷ starting MRR',
+    formula: 'For accounts with MRR at the start: sum of the smaller of current and starting MRR ÷ sum of starting MRR',
   },
   net_revenue_retention: {
     label: 'Net revenue retention',

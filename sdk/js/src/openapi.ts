@@ -3938,7 +3938,7 @@ export interface components {
             source_config_id: string | null;
             /** @enum {string} */
             source_type: "tracking" | "webhook" | "automation" | "cdp";
-            /** @description Whether an inbound source or a server key sent the event, not a public key */
+            /** @description Whether an inbound source or a server key sent the event, not a public tracking key */
             verified: boolean;
             visitor: string | null;
         };

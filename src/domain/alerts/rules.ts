@@ -9,16 +9,16 @@ export const RULES = {
   refused_share: {
     ...{ threshold: 0.1, least: 0.001, most: 1 },
     means:
-      'share of webhook requests with valid credentials that were rejected in the last hour, not counting 429; needs at least ten rejected requests',
+      'share of webhook requests that were rejected in the last hour. Requests with invalid credentials and 429 responses do not count. Needs at least ten rejections',
   },
   dead_letters: {
     ...{ threshold: 1, least: 1, most: 1_000_000_000 },
-    means: 'number of dead letters that are neither replayed nor resolved',
+    means: 'number of open dead letters: neither replayed nor resolved',
   },
   source_silent: {
     ...{ threshold: 3, least: 1, most: 1_000 },
     means:
-      'silence of a source, as a multiple of its longest silence in the previous week. A longest silence of less than ten minutes counts as ten minutes',
+      'time since the last event of a source, divided by its longest gap between events in the previous week (at least ten minutes)',
   },
   mrr_drop: {
     ...{ threshold: 0.1, least: 0.001, most: 1 },

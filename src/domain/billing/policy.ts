@@ -120,7 +120,7 @@ export const SETTINGS: { [Name in keyof Policy]: Setting<Name> } = {
   pause: oneOf('pause', 'whether a paused subscription churns or keeps its MRR', 'churn', 'keep'),
   trialOnPaying: oneOf(
     'trial_on_paying',
-    'whether a paying subscription churns or keeps its MRR while it is in a trial again',
+    'whether a paying subscription that returns to a trial churns or keeps its MRR',
     'churn',
     'keep',
   ),
@@ -151,13 +151,13 @@ export const SETTINGS: { [Name in keyof Policy]: Setting<Name> } = {
   },
   retentionBase: oneOf(
     'retention_base',
-    'whether retention is measured by the first MRR of an account, or by its MRR at the end of its first month',
+    'base of customer retention: the first MRR of an account, or its MRR at the end of its first month',
     'first_instant',
     'end_of_month',
   ),
   reportingCurrency: {
     name: 'reporting_currency',
-    meaning: 'currency of reports with currency=reporting, which convert all currencies',
+    meaning: 'currency to which reports with the query parameter currency=reporting convert all amounts',
     values: `none or ${CURRENCY_FORMAT}`,
     parse: value => (value === 'none' || value === null ? null : (knownCurrency(value) ?? undefined)),
   },

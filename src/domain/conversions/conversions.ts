@@ -200,7 +200,7 @@ export type SaleFacts = {
 
 /**
  * Folds several events of one sale, in whichever order they arrive. Verified events determine the sale; unverified ones
- * do so only without them, because anyone with the public key can send an order id before the shop. Among equals, the
+ * do so only without them, because anyone with the public tracking key can send an order id before the shop. Among equals, the
  * first event with an amount determines it.
  *
  * `upsertEventSales` implements the same rule in SQL to fold a batch with stored rows. Reading the rows first would cost

@@ -9,7 +9,7 @@ export type ReceivedEvents = {
   /** The request body, decompressed and decoded, never re-serialized. */
   body: string
   context: EventContext
-  /** The maximum age of an event sent with a public key. Absent or null: no limit. */
+  /** The maximum age of an event sent with a public tracking key. Absent or null: no limit. */
   floorMs?: number | null
 }
 
@@ -40,7 +40,7 @@ type RequestFacts = {
   refusedTypes?: string[]
   /** The maximum age of its events in days. 0: no limit. Absent: the setting of the installation. */
   floorDays?: number
-  /** The key is a server key. It may merge people; a public key may not. */
+  /** The key is a server key. It may merge people; a public tracking key may not. */
   trusted?: true
 }
 

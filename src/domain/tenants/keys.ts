@@ -92,7 +92,7 @@ export type Role = (typeof ROLES)[number]
 
 /** For descriptions of roles. */
 export const ROLE_RIGHTS =
-  'viewers can read; operators can also replay, send tests, and enable or disable sources and destinations; admins can do everything'
+  'viewers can read; operators can also replay dead letters, send test events, and enable or disable sources and destinations; admins can do everything'
 
 export function hasRole(role: Role, needed: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(needed)

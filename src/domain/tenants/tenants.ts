@@ -5,7 +5,7 @@ export type Tenant = {
   name: string
   /** Null: the default list. */
   conversionTypes: string[] | null
-  /** Maximum age in days of an event from a public key. 0: no limit. Null: the setting of the installation. */
+  /** Maximum age in days of an event from a public tracking key. 0: no limit. Null: the setting of the installation. */
   eventsFloorDays: number | null
   ipAddresses: IpMode
   createdAt: Date

@@ -92,7 +92,7 @@ export function lookupRoutes(app: App, deps: Deps): void {
       const { event_id, inbound_event_id, source_config_id } = request.query
       const sentId = inbound_event_id ?? event_id
       if (sentId === undefined) {
-        throw problems.invalid([{ pointer: '/event_id', message: 'or inbound_event_id is required' }])
+        throw problems.invalid([{ pointer: '/event_id', message: 'is required, unless inbound_event_id is given' }])
       }
       const { tenantId } = request.caller
       const asked = { sentId: storableText(sentId), sourceId: source_config_id }

@@ -127,12 +127,13 @@ async function withinBudget<T>(
 }
 
 function rateDetail({ events, per_seconds }: RateLimit): string {
-  return `This key may send ${events} events per ${per_seconds} s. Retry later.`
+  return `The rate limit of this key is ${events} ${events === 1 ? 'event' : 'events'} per ${per_seconds} s. Retry later.`
 }
 
 /** Why a request without any valid event is rejected; `list` is the pointer at which events were expected. */
 export function toRejectionProblem({ errors, isTooLarge, isForbidden }: Inspection, list: string): Problem {
-  if (isForbidden) return problems.forbidden('event_type_not_allowed', 'This key may not send events of this type.')
+  if (isForbidden)
+    return problems.forbidden('event_type_not_allowed', 'This key is not allowed to send events of this type.')
   if (isTooLarge) return problems.payloadTooLarge(errors[0]!.message)
   if (errors.length === 0) return problems.invalid([{ pointer: list, message: 'must contain at least one event' }])
   if (errors.length <= MAX_NAMED_REJECTIONS) return problems.invalid(errors)

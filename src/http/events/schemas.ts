@@ -21,7 +21,7 @@ export const EventBody = Type.Object(
     profile_id: NullableText,
     contact_id: NullableText,
     verified: Type.Boolean({
-      description: 'Whether an inbound source or a server key sent the event, not a public key',
+      description: 'Whether an inbound source or a server key sent the event, not a public tracking key',
     }),
     payload: Type.Unknown(),
     headers: Type.Object({}),

@@ -379,7 +379,7 @@ function tokenProblem(credentials: Credentials, headers: IncomingHttpHeaders, no
     if (credentials.preset !== null && credentials.hasSecrets) return null
     return problems.unauthorized(
       'missing_credentials',
-      'This source requires its token (tok_…). Send it as Authorization: Bearer.',
+      'This source requires its token (tok_…). Send it in the header "Authorization: Bearer <token>".',
     )
   }
   const token = bearerToken(headers)

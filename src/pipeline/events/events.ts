@@ -22,7 +22,7 @@ export type FreshEvent = {
   nameless?: true
 }
 
-/** `floorMs`: the maximum age of an event sent with a public key, if its tenant has no setting. */
+/** `floorMs`: the maximum age of an event sent with a public tracking key, if its tenant has no setting. */
 export function eventKind(floorMs: number | null): Kind<NormalizedEvent> {
   return {
     decode: entry => decode(entry, floorMs),

@@ -52,7 +52,7 @@ import { type IdentifierMemory, type Learned, openMemory, type Transaction } fro
 export type IdentifierGroup = {
   tenantId: number
   identifiers: Identifier[]
-  /** From a record, a signed source, a server key or an operator, not from a public key. */
+  /** From a record, a signed source, a server key or an operator, not from a public tracking key. */
   verified: boolean
   cause: Cause
   receivedAt: Date
@@ -518,7 +518,7 @@ async function writePlan(
     outdated,
     changes: {
       merged: [...merged.values()],
-      // A public key cannot make workers read all events of a tenant.
+      // A public tracking key cannot make workers read all events of a tenant.
       split: groups.length === 0 ? split : split.filter(({ tenantId }) => verified.has(tenantId)),
       changed: [...changing.map(({ tenantId, node }) => ({ tenantId, node })), ...split],
     },

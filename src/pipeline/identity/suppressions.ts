@@ -145,7 +145,7 @@ export async function writeSuppressed({ client, learned }: Transaction): Promise
 }
 
 /**
- * The further identifiers of a suppressed person, as sent by a server or a record. Anyone with a public key could attach
+ * The further identifiers of a suppressed person, as sent by a server or a record. Anyone with a public tracking key could attach
  * another person's user id or e-mail address, so only visitor ids are learned from it, and they suppress only unverified
  * input.
  */

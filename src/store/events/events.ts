@@ -57,7 +57,7 @@ export type EventRow = {
   sessionId: string | null
   profile: number | null
   contactId: string | null
-  /** Sent by an inbound source or with a server key, not with a public key. */
+  /** Sent by an inbound source or with a server key, not with a public tracking key. */
   verified: boolean
   conversion: boolean
   /** All three are JSON text. */

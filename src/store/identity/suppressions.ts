@@ -57,7 +57,7 @@ const MAX_LEARNED = 200
 
 /**
  * Visitor ids and other identifiers have separate limits per person, and so have identifiers of unverified input. Anyone
- * with a public key can send visitor ids, and these must not use up the limit of the others.
+ * with a public tracking key can send visitor ids, and these must not use up the limit of the others.
  */
 export async function insertLearned(db: Db, names: LearnedIdentifier[]): Promise<void> {
   await db.query(

@@ -166,7 +166,7 @@ function read(items: Items, context: EventContext, sizes: Sizes, errors: Validat
     const item = items.values[index]
     const refusedType = isRefused?.(item)
     if (refusedType) {
-      const message = 'the key may not send events of this type'
+      const message = 'the key is not allowed to send events of this type'
       errors.push({ pointer: pointerTo(items.form, index), message })
       rejected.push({ index, message })
       refusedTypes.add(refusedType)
@@ -245,7 +245,7 @@ function buildEvent(
   const inbound = context.route === 'inbound' ? context : null
   const generated = inbound !== null && draft.inboundEventId === null
   const trusted = inbound !== null || context.trusted === true
-  // Servers import old events. An old time from a public key is most likely wrong or forged.
+  // Servers import old events. An old time from a public tracking key is most likely wrong or forged.
   const { at, replaced } = occurredAt(draft.ownTime, draft.sentAt, receivedAt, trusted ? null : floorMs)
   const isTracking = context.route === 'track' || isNative(items.values[index] as JsonObject, context)
   const source = inbound ? inbound.sourceType : isTracking ? 'tracking' : 'cdp'
