@@ -433,7 +433,7 @@ function formatValue(rule: RuleName, value: number): string {
   const { unit } = RULES[rule]
   if (unit === 'share') return percent(value)
   if (unit === 'seconds') return plural(Math.round(value), 'second')
-  return unit === 'times' ? `${number(Math.round(value * 10) / 10)} ×` : number(value)
+  return unit === 'times' ? `${number(Math.round(value * 10) / 10)} times` : number(value)
 }
 
 /** Shares are entered in %. `parseThreshold` is the inverse. */
