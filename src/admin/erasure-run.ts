@@ -1,4 +1,6 @@
 import type pg from 'pg'
+import type { EventContext } from '../domain/events/events.ts'
+import { keepItems } from '../domain/events/normalize/normalize.ts'
 import { hashIdentifier, KEPT_ORDER_FIELDS } from '../domain/identity/erasure.ts'
 import { IDENTIFIER_KINDS } from '../domain/identity/identifiers.ts'
 import { newEntryId } from '../domain/ids.ts'
@@ -329,12 +331,9 @@ async function eraseEntries(work: ErasureWork, table: EntryTable, names: ErasedI
 
 function eraseItems(db: Db, table: EntryTable, row: EntryRow, { others }: Items): Promise<boolean> {
   if (others.length === 0 || table === 'dead_letters') return deleteEntry(db, table, row)
-  const context = withItems(row.entry.context, others)
-  return narrowEntry(db, table, row, { context, items: others.length })
-}
-
-function withItems(context: string, items: number[]): string {
-  return JSON.stringify({ ...JSON.parse(context), items })
+  const context = { ...(JSON.parse(row.entry.context) as EventContext), items: others }
+  const narrow = (body: string) => keepItems(body, context, others)
+  return narrowEntry(db, table, row, { context: JSON.stringify(context), items: others.length, narrow })
 }
 
 const counted = (description: string) => Type.Integer({ minimum: 0, description })

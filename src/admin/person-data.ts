@@ -225,7 +225,7 @@ export async function findEntriesAbout(
     for await (const rows of readEntries(client, table, tenantId)) {
       for (const row of rows) {
         const items = itemsIn(row.entry, isVerifiedEntry(row.entry) ? person : unverified)
-        if (items.about.length > 0) found.push({ row: withoutBody(row), items })
+        if (items.about.length > 0 || items.isInRest) found.push({ row: withoutBody(row), items })
         if (row.entry.body.length > LARGE) await turn()
       }
       await turn()

@@ -304,6 +304,11 @@ test('a parked item is erased too, and the other items of its batch stay parked'
   assert.ok(receipt.not_yet_processed >= 1)
   assert.equal(receipt.erased.waiting, 1)
   assert.equal(receipt.erased.events, 1)
+  const { rows: bodies } = await server.pool.query('select body from parked_entries where tenant_id = $1', [
+    Number(tenant.id.slice(4)),
+  ])
+  assert.ok(bodies.length > 0)
+  for (const { body } of bodies) assert.doesNotMatch(body, /ada/, 'no body keeps the erased item')
   await server.pool.query('alter table events drop constraint stuck')
   await server.pool.query('update parked_entries set next_attempt_at = now()')
   assert.deepEqual(
@@ -425,6 +430,39 @@ test('identifiers are found in deferred entries, in other spellings and long aft
   assert.deepEqual(
     rows.map(({ body }) => JSON.parse(body).inbound_event_id),
     ['his'],
+  )
+})
+
+test('a deferred part of a batch keeps no erased item, whether the item waits or was applied', async () => {
+  const tenant = await server.anotherTenant('deferred batch')
+  const source = await server.admin.sources.create({
+    ...{ tenant: tenant.id, type: 'cdp', rate_limit: { events: 1, per_seconds: 3600 } },
+  })
+  const item = (who: string, id: string) => ({
+    ...{ type: 'track', event: 'seen', messageId: id, userId: who },
+    properties: { email: `${who}@example.com` },
+  })
+  const batch = [item('ada', 'first'), item('ben', 'second'), item('cleo', 'third'), item('ada', 'fourth')]
+  await post(`/ingest/inbound/${source.id}`, source.token!, { sentAt: null, batch })
+  assert.deepEqual(
+    (await events(tenant)).map(row => row.inbound_event_id),
+    ['first'],
+  )
+  const held = async () => {
+    const { rows } = await server.pool.query('select body, items from overflow where source_id = $1', [source.id])
+    return rows.map(({ body, items }) => ({ items, batch: JSON.parse(body).batch }))
+  }
+  const cleo = await server.admin.erasures.erase({ tenant: tenant.id, email: 'cleo@example.com' })
+  assert.equal(cleo.erased.waiting, 1)
+  const ada = await server.admin.erasures.erase({ tenant: tenant.id, email: 'ada@example.com' })
+  assert.equal(ada.erased.waiting, 1)
+  assert.equal(ada.erased.events, 1)
+  assert.deepEqual(await held(), [{ items: 1, batch: [null, batch[1], null, null] }])
+  await server.admin.sources.update(source.id, { rate_limit: { events: 1000, per_seconds: 1 } })
+  await eventually('the rest to be applied', async () => (await held()).length === 0)
+  assert.deepEqual(
+    (await events(tenant)).map(row => row.inbound_event_id),
+    ['second'],
   )
 })
 

@@ -25,12 +25,14 @@ export const KEPT_ORDER_FIELDS = [
 
 type StoredEntry = Pick<Entry, 'id' | 'kind' | 'receivedAt' | 'context' | 'body'>
 
-type Items = { about: number[]; others: number[] }
+/** `isInRest`: the body also contains items about the person that were applied before the rest was deferred or parked. */
+type Items = { about: number[]; others: number[]; isInRest: boolean }
 
 /** Like `findItems`, but also searches the raw text of a dead letter. It may have failed because of a misplaced identifier. */
 export function findLetterItems(entry: StoredEntry, person: IdentifierIndex): Items {
-  const { about, others } = findItems(entry, person)
-  return about.length === 0 && mentionsAny(entry.body, person) ? { about: others, others: [] } : { about, others }
+  const items = findItems(entry, person)
+  const isMentioned = items.about.length === 0 && mentionsAny(entry.body, person)
+  return isMentioned ? { ...items, about: items.others, others: [] } : items
 }
 
 /** Finds which items of an entry that was never applied are about a person, and which are not. */
@@ -41,18 +43,20 @@ export function findItems(entry: StoredEntry, person: IdentifierIndex): Items {
   const others: number[] = []
   if (entry.kind === 'record') {
     ;(isKnown(recordIdentifiers(entry)) ? about : others).push(0)
-    return { about, others }
+    return { about, others, isInRest: false }
   }
-  const context = JSON.parse(entry.context) as EventContext
-  const { events, rejected } = normalize({
-    entryId: entry.id,
-    receivedAt: entry.receivedAt,
-    body: entry.body,
-    context,
-  })
-  for (const event of events) (isKnown(eventIdentifiers(event)) ? about : others).push(event.index)
-  for (const item of rejected) (mentionsAny(item.raw, person) ? about : others).push(item.index)
-  return { about, others }
+  const { items: own, ...context } = JSON.parse(entry.context) as EventContext
+  const { id: entryId, receivedAt, body } = entry
+  const { events, rejected } = normalize({ entryId, receivedAt, body, context })
+  const isOwn = own ? new Set(own) : null
+  let isInRest = false
+  const add = (index: number, isAbout: boolean) => {
+    if (isOwn && !isOwn.has(index)) isInRest ||= isAbout
+    else (isAbout ? about : others).push(index)
+  }
+  for (const event of events) add(event.index, isKnown(eventIdentifiers(event)))
+  for (const item of rejected) add(item.index, mentionsAny(item.raw, person))
+  return { about, others, isInRest }
 }
 
 /**

@@ -286,18 +286,16 @@ export async function narrowEntry(
   db: Db,
   table: 'parked_entries' | 'overflow',
   { row, entry }: EntryRow,
-  { context, items }: { context: string; items: number },
+  { context, items, narrow }: { context: string; items: number; narrow: (body: string) => string },
 ): Promise<boolean> {
-  const values = [entry.tenantId, row, entry.id, context]
+  const values = [entry.tenantId, row, entry.id]
+  const isEntry = 'tenant_id = $1 and ctid = $2::tid and id = $3'
+  const { rows } = await db.query<{ body: string }>(`select body from ${table} where ${isEntry} for update`, values)
+  if (!rows[0]) return false
+  const narrowed = [...values, context, narrow(rows[0].body)]
   const { rowCount } =
     table === 'overflow'
-      ? await db.query(
-          `update overflow set context = $4, items = $5 where tenant_id = $1 and ctid = $2::tid and id = $3`,
-          [...values, items],
-        )
-      : await db.query(
-          `update parked_entries set context = $4 where tenant_id = $1 and ctid = $2::tid and id = $3`,
-          values,
-        )
+      ? await db.query(`update overflow set context = $4, body = $5, items = $6 where ${isEntry}`, [...narrowed, items])
+      : await db.query(`update parked_entries set context = $4, body = $5 where ${isEntry}`, narrowed)
   return rowCount === 1
 }

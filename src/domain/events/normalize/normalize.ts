@@ -51,6 +51,7 @@ export {
   type Body,
   findBatchItem,
   itemAlone,
+  keepItems,
   MAX_ITEM_BYTES,
   MAX_NAMED_REJECTIONS,
   openBody,

@@ -292,11 +292,23 @@ export function itemAlone(text: string, context: EventContext, index: number): {
   const { items: _, ...rest } = context
   const items = readItems(openBody(text), context, [])
   if (!items || items.form === 'single') return { text, context: rest }
-  const raw = rawItems(text, items.form)[index]!
-  if (items.form === 'array') return { text: `[${raw}]`, context: rest }
+  return { text: requestWith([rawItems(text, items.form)[index]!], items.form, text), context: rest }
+}
+
+/** The request with only these items of its batch. The others become null, so that each keeps its index. */
+export function keepItems(text: string, context: EventContext, kept: number[]): string {
+  const items = readItems(openBody(text), context, [])
+  if (!items || items.form === 'single') return text
+  const wanted = new Set(kept)
+  const batch = rawItems(text, items.form).map((raw, index) => (wanted.has(index) ? raw : 'null'))
+  return requestWith(batch, items.form, text)
+}
+
+function requestWith(batch: string[], form: 'array' | 'batch', text: string): string {
+  if (form === 'array') return `[${batch.join(',')}]`
   const envelope = objectFields(text).filter(([key]) => key === 'sentAt' || key === 'context')
   const fields = envelope.map(([key, value]) => `${JSON.stringify(key)}:${value},`).join('')
-  return { text: `{${fields}"batch":[${raw}]}`, context: rest }
+  return `{${fields}"batch":[${batch.join(',')}]}`
 }
 
 /** The raw text of an item of a batch, and the number of items. Null if the body is not a batch or has no such item. */
