@@ -96,8 +96,8 @@ type LogContents = {
   find(tenantId: number, id: string, kind?: EntryKind): Promise<Entry | null>
   /** Unread entries of a tenant that were received by then; null: at any time. */
   unread(tenantId: number, receivedBy: Date | null): Promise<Unread>
-  /** The first unread event entries of a tenant with this string in their body. `unavailable`: why a part of the log could not be searched. */
-  unreadWith(tenantId: number, text: string): Promise<{ entries: Entry[]; unavailable: LogUnavailable | null }>
+  /** The first unread event entries of a tenant that match the query. `unavailable`: why a part of the log could not be searched. */
+  unreadWith(tenantId: number, query: EntryQuery): Promise<{ entries: Entry[]; unavailable: LogUnavailable | null }>
   /**
    * The read entries of a tenant that match the query. Scans the tenant's entries: an index would make every append slower. Only of
    * the log in PostgreSQL: `forgetRead` deletes the others.
@@ -106,6 +106,9 @@ type LogContents = {
   /** Deletes those of these entries that were read. Returns how many; with `dryRun` it only counts them. */
   forget(db: Db, tenantId: number, entries: EntryName[], options?: { dryRun?: boolean }): Promise<number>
 }
+
+/** Entries with this string in their body or context that are wanted. The string only limits how many are examined. */
+export type EntryQuery = { text: string; isWanted: (entry: Entry) => boolean }
 
 /** Entries with one of the ordering keys, and those whose body matches one of the ILIKE patterns and is wanted. */
 export type ReadEntriesQuery = { orderingKeys: string[]; patterns: string[]; isWanted: (body: string) => boolean }

@@ -6,7 +6,7 @@ import { parseStoredEvent } from '../domain/events/stored.ts'
 import type { EventContext, EventSource } from '../domain/events/types.ts'
 import { idToTime, toEntryId } from '../domain/ids.ts'
 import { quote } from '../domain/tenants/credentials.ts'
-import type { Log } from '../log/log.ts'
+import type { EntryQuery, Log } from '../log/log.ts'
 import type { DeadLetter } from '../store/entries/dead-letters.ts'
 import {
   type EventRow,
@@ -63,7 +63,7 @@ export async function eventOutcome({ pool, log }: Deps, tenantId: number, id: st
 
 /**
  * The outcome of the event with this sender's id. Without a source, tracking and CDP events are searched first, then the
- * sources in order. It takes at most nine statements, whatever the number of sources.
+ * sources in order. The number of statements does not depend on the number of sources.
  */
 export async function outcomeOfSent(
   { pool, log }: Deps,
@@ -71,8 +71,8 @@ export async function outcomeOfSent(
   { sentId, sourceId }: { sentId: string; sourceId: string | undefined },
 ): Promise<EventOutcome | null> {
   const sourceIds = await sourcesAsked(pool, tenantId, sourceId)
-  const text = JSON.stringify(sentId).slice(1, -1)
-  const { waiting, unavailable } = await waitingWith({ pool, log }, tenantId, text)
+  const isWanted = (entry: Entry) => listItems(entry).some(({ inboundEventId }) => inboundEventId === sentId)
+  const { waiting, unavailable } = await waitingWith({ pool, log }, tenantId, { text: searchText(sentId), isWanted })
   const firsts = await findFirsts(pool, tenantId, sentId, sourceIds)
   const ends = firsts.length > 0 ? await findOutcomes(pool, tenantId, firsts) : new Map<string, EventOutcome>()
   for (const first of firsts) {
@@ -92,14 +92,23 @@ export async function outcomeOfSent(
 }
 
 /**
+ * A string that every request with this id contains. Senders may escape other characters in JSON (`\/`, `\u00e4`), and the
+ * id of some providers is composed of headers and fields.
+ */
+function searchText(sentId: string): string {
+  const runs = sentId.match(/[\w-]+/g) ?? [JSON.stringify(sentId).slice(1, -1)]
+  return runs.reduce((longest, run) => (run.length > longest.length ? run : longest))
+}
+
+/**
  * Searches the stages in the order in which entries pass them, so that an entry that moves meanwhile is found in its next
  * stage. If a part of the log is unreachable, the entries found in PostgreSQL are still returned.
  */
-async function waitingWith({ pool, log }: Deps, tenantId: number, text: string) {
-  const deferred = await findHeldUpWith(pool, 'deferred', tenantId, text)
-  const { entries, unavailable } = await log.unreadWith(tenantId, text)
+async function waitingWith({ pool, log }: Deps, tenantId: number, query: EntryQuery) {
+  const deferred = await findHeldUpWith(pool, 'deferred', tenantId, query)
+  const { entries, unavailable } = await log.unreadWith(tenantId, query)
   const unread = entries.map((entry): WaitingEntry => ({ entry, state: 'queued', ...UNTRIED }))
-  const parked = await findHeldUpWith(pool, 'parked', tenantId, text)
+  const parked = await findHeldUpWith(pool, 'parked', tenantId, query)
   return { waiting: [...parked, ...unread, ...deferred], unavailable }
 }
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import { parseTenantId } from '../../src/domain/tenants/tenants.ts'
 import { openPostgresLog } from '../../src/log/postgres/log.ts'
@@ -200,6 +201,38 @@ test('an erased event is distinguished from an unknown one, and identifies no on
     assert.doesNotMatch(json([byId.body, bySent.body]), /gone@/)
     assert.equal((await ask('lookup?event_id=never')).body.detail, never)
   })
+})
+
+test('a queued event is found by its id, however the sender encoded it', async () => {
+  const { id: tenant } = server.tenant
+  const secret = '0123456789abcdef0123'
+  const plain = await server.admin.sources.create({ tenant, type: 'webhook' })
+  const shop = await server.admin.sources.create({ tenant, type: 'webhook', preset: 'shopify', signing_secret: secret })
+  const post = async (source: typeof plain, body: string, headers: Record<string, string> = {}) => {
+    const answer = await server.request(`/ingest/inbound/${source.id}`, {
+      ...{ method: 'POST', key: source.token, headers, body },
+    })
+    assert.equal(answer.body.accepted, 1)
+  }
+  const hook = (id: string, payload = '') =>
+    post(plain, `{"inbound_event_id": "${id}", "event_type": "hook", "payload": {"text": "${payload}"}}`)
+  await hook('gid:\\/\\/shop\\/Order\\/1')
+  await hook('K\\u00f6ln-1', 'x'.repeat(5_000))
+  for (let i = 0; i < 60; i++) await hook(`number-7${i}`)
+  await hook('number-7')
+  const product = json({ id: 1, updated_at: '2026-01-01T00:00:00Z', title: 'Mug', variants: [] })
+  await post(shop, product, {
+    'x-shopify-topic': 'products/update',
+    'x-shopify-webhook-id': 'delivery-1',
+    'x-shopify-hmac-sha256': createHmac('sha256', secret).update(product).digest('base64'),
+  })
+  for (const id of ['gid://shop/Order/1', 'Köln-1', 'number-7', 'delivery-1']) {
+    const { status, body } = await ask(`lookup?event_id=${encodeURIComponent(id)}`)
+    assert.equal(status, 200, id)
+    assert.equal(body.status, 'queued', id)
+  }
+  assert.equal((await ask('lookup?event_id=number')).status, 404)
+  await withWorker()
 })
 
 test('events of sources: deferred over the budget, dropped if configured, duplicates detected on arrival', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
+import type { Entry } from '../../src/domain/entries/entry.ts'
 import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { logContract } from './contract.ts'
@@ -31,7 +32,7 @@ test('counting unread entries does not read the others, even without statistics'
   const before = await read()
   assert.ok((await counting.lag()).every(({ entries }) => entries === 0))
   assert.deepEqual(await counting.unread(1, null), { entries: 0, oldestAt: null })
-  assert.deepEqual((await counting.unreadWith(1, 'x')).entries, [])
+  assert.deepEqual((await counting.unreadWith(1, { text: 'x', isWanted: () => true })).entries, [])
   assert.equal((await read()) - before, 0)
 })
 
@@ -56,10 +57,12 @@ test('bodies of every size are read, found and forgotten as received, compressed
   assert.deepEqual(rows, [{ key: 'compressible' }])
 
   for (const { entry } of appends) assert.deepEqual(await log.find(1, entry.id), entry)
-  const found = async (text: string) => (await log.unreadWith(1, text)).entries.map(entry => entry.orderingKey).sort()
+  const found = async (text: string, isWanted = (_: Entry) => true) =>
+    (await log.unreadWith(1, { text, isWanted })).entries.map(entry => entry.orderingKey).sort()
   assert.deepEqual(await found('"id":"m-ä-7"'), [...Object.keys(kinds), 'claimed'].sort())
   assert.deepEqual(await found('m-ä-8'), [])
   assert.deepEqual(await found('🧀'), ['claimed', 'compressible'])
+  assert.deepEqual(await found('🧀', ({ orderingKey }) => orderingKey === 'claimed'), ['claimed'])
 
   const read = await readAll(log, pool)
   assert.deepEqual(

@@ -5,6 +5,7 @@ import {
   type Append,
   type Appended,
   choosePartition,
+  type EntryQuery,
   type FlushGroup,
   type Log,
   LogRefused,
@@ -88,7 +89,7 @@ const PURGE_FROM = 0.5
 const NOT_A_WRITER = '00000000-0000-0000-0000-000000000000'
 const PURGE_EVERY_MS = 1_000
 const CHECK_OWNER_EVERY_MS = 2_000
-const MAX_CANDIDATES = 50
+const MAX_FOUND = 50
 const POLL_MS = 20
 const LAG_WITHIN_MS = 2_000
 const PARTLY_READ_MS = 10_000
@@ -329,11 +330,12 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       }
     return { entries, oldestAt: entries === 0 ? null : new Date(oldest) }
   }
-  async function findUnreadOnNats(tenantId: number, text: string): Promise<Entry[]> {
+  async function findUnreadOnNats(tenantId: number, { text, isWanted }: EntryQuery): Promise<Entry[]> {
     const found: Entry[] = []
     for await (const some of unreadOnNats(tenantId)) {
-      found.push(...some.filter(({ body }) => body.includes(text)))
-      if (found.length >= MAX_CANDIDATES) break
+      for (const entry of some)
+        if ((entry.body.includes(text) || entry.context.includes(text)) && isWanted(entry)) found.push(entry)
+      if (found.length >= MAX_FOUND) break
     }
     return found
   }
@@ -392,12 +394,12 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       const onNats = await countUnreadOnNats(tenantId, receivedBy)
       return totalUnread([onNats, await postgres.unread(tenantId, receivedBy)])
     },
-    async unreadWith(tenantId, text) {
-      const onNats = await findUnreadOnNats(tenantId, text).catch(error => {
+    async unreadWith(tenantId, query) {
+      const onNats = await findUnreadOnNats(tenantId, query).catch(error => {
         if (error instanceof LogUnavailable) return error
         throw error
       })
-      const { entries } = await postgres.unreadWith(tenantId, text)
+      const { entries } = await postgres.unreadWith(tenantId, query)
       return onNats instanceof LogUnavailable
         ? { entries, unavailable: onNats }
         : { entries: [...onNats, ...entries], unavailable: null }

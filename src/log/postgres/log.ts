@@ -106,8 +106,8 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
     lag: () => lag(pool),
     find: (tenantId, id) => find(pool, tenantId, id),
     unread: (tenantId, receivedBy) => unread(pool, tenantId, receivedBy),
-    async unreadWith(tenantId, searched) {
-      return { entries: await unreadWith(pool, tenantId, searched), unavailable: null }
+    async unreadWith(tenantId, query) {
+      return { entries: await unreadWith(pool, tenantId, query), unavailable: null }
     },
     findRead: (tenantId, query) => findRead(pool, tenantId, query),
     forget,

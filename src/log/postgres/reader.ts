@@ -5,6 +5,7 @@ import { type Db, inTransaction, queryLong, queryPrepared, readPortions } from '
 import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
 import {
   type EntryName,
+  type EntryQuery,
   HEAVY_BYTES,
   type PartitionName,
   type ReadEntriesQuery,
@@ -135,25 +136,27 @@ export async function unread(db: Db, tenantId: number, receivedBy: Date | null):
   return rows[0]!
 }
 
-const MAX_CANDIDATES = 50
+const MAX_FOUND = 50
 // Bodies have at most a megabyte each, except in large batches.
 const BODIES_AT_A_TIME = 50
 
 /** Searches raw bodies, compressed ones here. This is rare, and bounded by what is unread. */
-export async function unreadWith(pool: pg.Pool, tenantId: number, text: string): Promise<Entry[]> {
+export async function unreadWith(pool: pg.Pool, tenantId: number, { text, isWanted }: EntryQuery): Promise<Entry[]> {
   return inTransaction(pool, async client => {
     const found: Entry[] = []
     const query = `
       select found.* from log_cursors c cross join lateral (
         select ${LOG_COLUMNS} from log l
-        where ${UNREAD} and l.tenant_id = $1 and l.kind = 'events' and (l.packed is not null or strpos(l.body, $2) > 0)
+        where ${UNREAD} and l.tenant_id = $1 and l.kind = 'events'
+          and (l.packed is not null or strpos(l.body, $2) > 0 or strpos(l.context, $2) > 0)
         offset 0 -- keeps it a subquery
       ) found`
     const values = [tenantId, text]
     for await (const rows of readPortions<LogRow>(client, { text: query, values, rowsAtATime: BODIES_AT_A_TIME }))
       for (const row of rows) {
         const entry = unpackEntry(row)
-        if (entry.body.includes(text) && found.push(entry) === MAX_CANDIDATES) return found
+        if (!entry.body.includes(text) && !entry.context.includes(text)) continue
+        if (isWanted(entry) && found.push(entry) === MAX_FOUND) return found
       }
     return found
   })

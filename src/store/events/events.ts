@@ -4,7 +4,7 @@ import type { StoredEvent } from '../../domain/events/stored.ts'
 import type { NormalizedEvent } from '../../domain/events/types.ts'
 import { firstIdAt, idToTime } from '../../domain/ids.ts'
 import { boolean, copyTable, int4, int8, text, timestamp, uuid } from '../../postgres/copy.ts'
-import { type Db, queryPrepared, readPortions } from '../../postgres/database.ts'
+import { type Db, inTransaction, queryPrepared, readPortions } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
 import { DEAD_LETTER_COLUMNS, type DeadLetter } from '../entries/dead-letters.ts'
 
@@ -193,20 +193,28 @@ export async function findHeldUp(db: Db, tenantId: number, entryId: string): Pro
 }
 
 // A sender's id is searched in the raw text of waiting entries. This is rare, and limited by their number.
-const MAX_CANDIDATES = 50
+const MAX_FOUND = 50
+const BODIES_AT_A_TIME = 50
 
-/** Waiting entries of a table whose body contains this string. */
+/** Waiting entries of a table that contain this string and are wanted. */
 export async function findHeldUpWith(
-  db: Db,
+  pool: pg.Pool,
   held: 'parked' | 'deferred',
   tenantId: number,
-  text: string,
+  { text, isWanted }: { text: string; isWanted: (entry: Entry) => boolean },
 ): Promise<WaitingEntry[]> {
-  const { rows } = await db.query<WaitingRow>(
-    `${held === 'parked' ? PARKED : OVERFLOW} and strpos(body, $2) > 0 limit ${MAX_CANDIDATES}`,
-    [tenantId, text],
-  )
-  return rows.map(toWaiting)
+  return inTransaction(pool, async client => {
+    const found: WaitingEntry[] = []
+    const query = {
+      text: `${held === 'parked' ? PARKED : OVERFLOW} and (strpos(body, $2) > 0 or strpos(context, $2) > 0)`,
+      values: [tenantId, text],
+      rowsAtATime: BODIES_AT_A_TIME,
+    }
+    for await (const rows of readPortions<WaitingRow>(client, query))
+      for (const waiting of rows.map(toWaiting))
+        if (isWanted(waiting.entry) && found.push(waiting) === MAX_FOUND) return found
+    return found
+  })
 }
 
 export async function findEventLetters(db: Db, tenantId: number, ids: string[]): Promise<DeadLetter[]> {
