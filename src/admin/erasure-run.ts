@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import type { EventContext } from '../domain/events/events.ts'
 import { keepItems } from '../domain/events/normalize/normalize.ts'
+import type { EventContext } from '../domain/events/types.ts'
 import { hashIdentifier, KEPT_ORDER_FIELDS } from '../domain/identity/erasure.ts'
 import { IDENTIFIER_KINDS } from '../domain/identity/identifiers.ts'
 import { newEntryId } from '../domain/ids.ts'
