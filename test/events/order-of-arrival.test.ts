@@ -121,6 +121,16 @@ test('a deleted contact or order links no one, in any order', async () => {
   )
 })
 
+test('a sale links its visitor with the current contact of the order, in any order', async () => {
+  const named = (tenant: TestTenant) => peopleOf(tenant, ['c-1', 'c-2', 'v-1'])
+  const sale = track({ event_type: 'convert', visitor: 'v-1', data: { order_id: 'o-1' } })
+  const first = write('order', 'o-1', 1, { contactId: 'c-1', total: 5, currency: 'EUR' })
+  const second = write('order', 'o-1', 2, { contactId: 'c-2', total: 5, currency: 'EUR' })
+  const none = write('order', 'o-1', 3, { total: 5, currency: 'EUR' })
+  await compareOrders(permutations([sale, first, second]), named, ['c-2+ v-1'])
+  await compareOrders(permutations([sale, first, none]), named, ['v-1'])
+})
+
 test('a link that two records make stays until neither makes it', async () => {
   const tenant = await server.anotherTenant('two records')
   const steps: [Step, string[]][] = [

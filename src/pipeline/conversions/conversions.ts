@@ -249,18 +249,18 @@ async function profileMap(client: Transaction['client'], conversions: Conversion
 /**
  * A sale links the contact of its order's record with the visitor of the only event that names the order, if that visitor
  * is still anonymous. An order that several visitors named links none of them, because any visitor can send any order id. A
- * deleted order links no one.
+ * deleted order links no one, and a new version that names another contact links only that one.
  */
 async function linkBuyers(identities: Identities, transaction: Transaction, sales: SalePeople[]): Promise<void> {
   const { client } = transaction
-  const disputed = sales.flatMap(({ tenantId, orderId, orderState, severalVisitors }) =>
-    (severalVisitors ? orderState !== null : orderState === 'deleted') && orderId !== null
-      ? [{ tenantId, orderId }]
-      : [],
-  )
-  if (disputed.length > 0) {
+  const named = sales.flatMap(({ tenantId, orderId, orderState, severalVisitors, eventNode, claimNode, orderNode }) => {
+    const isLive = orderState === 'live' && !severalVisitors
+    if (orderState === null || orderId === null || (isLive && (eventNode ?? claimNode) === null)) return []
+    return [{ tenantId, orderId, buyer: isLive ? orderNode : null }]
+  })
+  if (named.length > 0) {
     await prepareProfileLock(transaction)
-    await followProfiles(transaction, await unlinkSales(transaction, disputed))
+    await followProfiles(transaction, await unlinkSales(transaction, named))
   }
   const open = sales.flatMap(sale => {
     const { orderState, severalVisitors, eventNode, claimNode, orderNode } = sale

@@ -31,6 +31,7 @@ import {
   MAX_NODES_OF_PROFILE,
   moveProfiles,
   type NodePair,
+  type OrderBuyer,
   type ProfileKey,
   type RecordPairs,
   replaceRecordLinks,
@@ -438,11 +439,8 @@ export async function deriveProfiles(
   return changes
 }
 
-/** Undoes the links that these orders caused: several visitors named them, or they were deleted. */
-export async function unlinkSales(
-  transaction: Transaction,
-  orders: { tenantId: number; orderId: string }[],
-): Promise<ProfileChanges> {
+/** Undoes the links that these orders caused, except those with the buyer: the contact that the order still names. */
+export async function unlinkSales(transaction: Transaction, orders: OrderBuyer[]): Promise<ProfileChanges> {
   const nodes = await deleteSaleLinks(transaction.client, orders)
   if (nodes.length === 0) return NO_CHANGES
   await takeProfileLock(transaction, new Set(nodes.map(({ tenantId }) => tenantId)))

@@ -246,20 +246,21 @@ export async function moveProfiles(db: Db, moves: { tenantId: number; from: numb
   )
 }
 
-/** Deletes the links that these orders caused. Returns their nodes. */
-export async function deleteSaleLinks(
-  db: Db,
-  orders: { tenantId: number; orderId: string }[],
-): Promise<{ tenantId: number; node: number }[]> {
+/** An order, and the node of its contact if the order still links its visitor with it. */
+export type OrderBuyer = { tenantId: number; orderId: string; buyer: number | null }
+
+/** Deletes the links that these orders caused, except those with the buyer. Returns their nodes. */
+export async function deleteSaleLinks(db: Db, orders: OrderBuyer[]): Promise<{ tenantId: number; node: number }[]> {
   const { rows } = await queryPrepared<{ tenantId: number; node: number }>(
     db,
     `with gone as (
-       delete from identity_links l using unnest($1::int[], $2::text[]) as o (tenant_id, order_id)
+       delete from identity_links l using unnest($1::int[], $2::text[], $3::bigint[]) as o (tenant_id, order_id, buyer)
        where l.tenant_id = o.tenant_id and l.cause = 'sale' and l.cause_id = o.order_id
+         and (o.buyer is null or o.buyer not in (l.a, l.b))
        returning l.tenant_id, l.a, l.b
      )
      select tenant_id as "tenantId", unnest(array[a, b]) as node from gone`,
-    toColumns(orders, 'tenantId', 'orderId'),
+    toColumns(orders, 'tenantId', 'orderId', 'buyer'),
   )
   return rows
 }
