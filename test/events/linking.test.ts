@@ -65,6 +65,27 @@ test('a visitor id moves to the second person who uses it; earlier events stay',
   )
 })
 
+test('a visitor id that moves within a batch takes the later events of the batch along', async () => {
+  const tenant = await server.anotherTenant('moved in a batch')
+  const event = (name: string, userId?: string) => ({
+    ...{ type: 'track', event: name, messageId: `m-${++lastId}`, anonymousId: 'phone', ...(userId && { userId }) },
+  })
+  const batch = (...events: object[]) => post('/v1/batch', tenant.trackingKey, { batch: events })
+  await inTurn(
+    () => batch(event('ada logs in', 'ada')),
+    // The worker now remembers the node of the visitor id.
+    () => batch(event('as ada')),
+    () => batch(event('still ada'), event('bob logs in', 'bob'), event('as bob')),
+  )
+  const found = await profiles(tenant)
+  const [ada, bob] = [found.get('ada logs in'), found.get('bob logs in')]
+  assert.notEqual(ada, bob)
+  assert.deepEqual(
+    ['as ada', 'still ada', 'as bob'].map(type => found.get(type)),
+    [ada, ada, bob],
+  )
+})
+
 test('an alias of a public key does not merge identified people; one of a server does', async () => {
   const tenant = await server.anotherTenant('aliases')
   const alias = (who: TestTenant, userId: string, previousId: string) =>

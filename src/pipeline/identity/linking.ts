@@ -108,6 +108,11 @@ export function openIdentities(): Identities {
       const nodes: (number | null)[] = groups.map(() => null)
       if (groups.length === 0) return { nodes, ...NO_CHANGES }
       const remembered = await recall(transaction, groups)
+      const known = groups.map(group => recallNode(remembered.get(group.tenantId)!, group))
+      // Visitor ids that may get another node, which their later groups then have.
+      const moving = new Set(
+        groups.flatMap((group, i) => (known[i] === null && group.identifiers.length > 1 ? visitorKeys(group) : [])),
+      )
       const open: { index: number; first: string | null; all: string }[] = []
       for (const [index, group] of groups.entries()) {
         if (group.cause.kind === 'record') {
@@ -115,12 +120,8 @@ export function openIdentities(): Identities {
           continue
         }
         if (group.identifiers.length === 0) continue
-        const { nodes: known, settled } = remembered.get(group.tenantId)!
-        const first = identifierText(group.identifiers[0]!)
-        const all = settledKey(group)
-        const node = known.get(first)
-        if (node !== undefined && settled.has(all)) nodes[index] = node
-        else open.push({ index, first, all })
+        if (known[index] !== null && !visitorKeys(group).some(key => moving.has(key))) nodes[index] = known[index]!
+        else open.push({ index, first: identifierText(group.identifiers[0]!), all: settledKey(group) })
       }
       if (open.length === 0) return { nodes, ...NO_CHANGES }
       const linked = await linkAll(
@@ -138,6 +139,12 @@ export function openIdentities(): Identities {
       return { nodes, ...linked.changes }
     },
   }
+}
+
+function recallNode({ nodes, settled }: IdentifierMemory, group: IdentifierGroup): number | null {
+  if (group.cause.kind === 'record' || group.identifiers.length === 0) return null
+  const node = nodes.get(identifierText(group.identifiers[0]!))
+  return node !== undefined && settled.has(settledKey(group)) ? node : null
 }
 
 /** Call after the commit. */
@@ -564,6 +571,10 @@ function identifierText({ kind, value }: Identifier): string {
 
 function keyText(tenantId: number, identifier: Identifier): string {
   return `${tenantId} ${identifierText(identifier)}`
+}
+
+function visitorKeys({ tenantId, identifiers }: IdentifierGroup): string[] {
+  return identifiers.flatMap(identifier => (identifier.kind === 'visitor' ? keyText(tenantId, identifier) : []))
 }
 
 function settledKey({ identifiers, verified }: IdentifierGroup): string {
