@@ -103,6 +103,27 @@ test('an alias of a public key does not merge identified people; one of a server
   assert.equal(found.get('one'), found.get('two'))
 })
 
+test('aliases of a visitor id take effect in the order in which they were sent', async () => {
+  const tenant = await server.anotherTenant('aliases in order')
+  const visitors = Array.from({ length: 12 }, (_, i) => i)
+  const alias = (visitor: number, name: string) =>
+    post('/v1/alias', tenant.trackingKey, {
+      ...{ messageId: `a-${++lastId}`, userId: `${name}-${visitor}`, previousId: `v-${visitor}` },
+    })
+  // Without a wait in between: the log has all of them when a worker reads it.
+  await Promise.all(
+    visitors.map(async i => {
+      await alias(i, 'ada')
+      await alias(i, 'bob')
+      await track(tenant, { event_type: `as bob ${i}`, visitor: `v-${i}` })
+      await track(tenant, { event_type: `bob elsewhere ${i}`, user_id: `bob-${i}` })
+    }),
+  )
+  await server.settled()
+  const found = await profiles(tenant)
+  for (const i of visitors) assert.equal(found.get(`as bob ${i}`), found.get(`bob elsewhere ${i}`), `visitor ${i}`)
+})
+
 test('one browser that sends the orders, e-mails and ids of all customers does not merge them', async () => {
   const tenant = await server.anotherTenant('guesses')
   const customers = Array.from({ length: 20 }, (_, i) => i)

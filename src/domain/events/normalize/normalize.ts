@@ -229,8 +229,10 @@ function describeItem(errors: ValidationError[], from: number, prefix: string): 
 }
 
 function orderingKey(draft: Draft, context: EventContext): string | null {
-  if (context.route !== 'inbound') return draft.visitor ?? draft.userId ?? draft.inboundEventId
-  const key = draft.objectId ?? draft.visitor ?? draft.userId ?? draft.inboundEventId
+  // An alias moves the visitor id that it names.
+  const person = draft.visitor ?? draft.previousId ?? draft.userId
+  if (context.route !== 'inbound') return person ?? draft.inboundEventId
+  const key = draft.objectId ?? person ?? draft.inboundEventId
   return key && `${context.sourceId}/${key}`
 }
 
