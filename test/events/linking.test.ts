@@ -298,6 +298,46 @@ test('erasing a person by e-mail also erases the unlinked events that contain th
   assert.deepEqual([...(await profiles(tenant)).keys()].sort(), ['does not', 'does not either'])
 })
 
+test('verified input verifies only the person that it names, also in one batch with unverified input', async () => {
+  let tenantId = 2_000_000
+  /** The identifiers that each batch verifies, by user id. */
+  const verifiedBy = async (...batches: [user: string | null, verified: boolean][][]) => {
+    tenantId++
+    for (const batch of batches)
+      await inTransaction(server.pool, client =>
+        openIdentities().resolve(
+          { client, now: new Date(), configVersion: 1 },
+          batch.map(([user, verified], i) => ({
+            tenantId,
+            identifiers: [
+              { kind: 'visitor' as const, value: 'v' },
+              ...(user === null ? [] : [{ kind: 'user' as const, value: user }]),
+            ],
+            verified,
+            cause: { kind: 'event' as const, id: String(i) },
+            receivedAt: new Date(),
+          })),
+        ),
+      )
+    const { rows } = await server.pool.query(
+      `select i.kind || ' of ' || coalesce(w.value, i.value) as name from identities i
+       left join identities w on w.tenant_id = i.tenant_id and w.node = i.seen_with
+       where i.tenant_id = $1 and i.verified order by 1`,
+      [tenantId],
+    )
+    return rows.map(({ name }) => name)
+  }
+  const claimed = ['ada', false] as [string, boolean]
+  const stated = ['bob', true] as [string, boolean]
+  const expected = ['user of bob', 'visitor of bob']
+  assert.deepEqual(await verifiedBy([claimed], [stated]), expected)
+  assert.deepEqual(await verifiedBy([claimed, stated]), expected)
+  assert.deepEqual(await verifiedBy([[null, false]], [claimed, stated]), expected)
+  assert.deepEqual(await verifiedBy([stated, claimed]), expected)
+  assert.deepEqual(await verifiedBy([[null, false], stated]), expected)
+  assert.deepEqual(await verifiedBy([claimed, ['bob', false], stated]), expected)
+})
+
 test('linking a thousand groups takes as many statements as linking ten', async () => {
   const statementsFor = (tenantId: number, names: [string, string][]) =>
     inTransaction(server.pool, async client => {

@@ -233,6 +233,8 @@ export type LinkPlan = {
   nodes: (number | null)[]
   /** Per group, the pairs that it links. */
   pairs: [number, number][][]
+  /** Per group, the nodes of its visitor ids. */
+  seen: number[][]
   people: Person[]
 }
 
@@ -254,7 +256,9 @@ export function planLinks(
 ): LinkPlan {
   const all = new Map(nodes.map(own => [own.node, own]))
   const added = new Map<string, PlannedLink>()
-  const plan: LinkPlan = { links: [], created: [], changed: [], nodes: [], pairs: groups.map(() => []), people: [] }
+  const plan: LinkPlan = {
+    ...{ links: [], created: [], changed: [], nodes: [], pairs: groups.map(() => []), seen: [], people: [] },
+  }
   const limits = startLimits(nodes, links)
   const find = (key: string) => added.get(key) ?? stored.get(key)
   /** Whether an operator undid the link of this pair. Only an operator links it again. */
@@ -354,6 +358,7 @@ export function planLinks(
       if (nodes[m] !== own && (kind !== 'visitor' || primary.kind === 'visitor'))
         if (addLink(own, nodes[m]!, group)) pairs.push([own, nodes[m]!])
     plan.nodes.push(nodes[0] ?? null)
+    plan.seen.push(nodes.filter((_, m) => group.members[m]!.visitor))
   }
   for (const [given, own] of visitors) {
     for (const { node, seenWith, seenAfter } of own.nodes) {

@@ -225,9 +225,13 @@ async function linkNews(transaction: Transaction, groups: IdentifierGroup[]): Pr
     const profiles = [...members, ...profilesOfVisitors(changing)].filter(({ profile }) => !created.has(profile))
     const written = await derive(transaction, { profiles, created: [...created.values()], groups: changing, stored })
     linked = { ...written, nodes }
-    for (const [i, { index }] of changing.entries()) {
+    for (const [i, { index, tenantId, members, isVerified, cause }] of changing.entries()) {
       nodes[index] = written.nodes[i]!
       pairs[index] = written.pairs[i]!
+      if (!isVerified) continue
+      const byInput = cause.kind !== 'record'
+      const known = new Set(members.flatMap(own => ((byInput ? own.verifiedByInput : own.verified) ? own.node : [])))
+      for (const node of written.seen[i]!) if (!known.has(node)) verified.push({ tenantId, node, byInput })
     }
   }
   if (verified.length > 0) await verifyIdentifiers(client, verified)
@@ -289,7 +293,11 @@ async function loadGroups(
       const before = wanted.get(key)
       const verifiedByInput = verified && cause.kind !== 'record'
       if (!before) wanted.set(key, { tenantId, ...identifier, verified, verifiedByInput })
-      else {
+      else if (identifier.kind === 'visitor') {
+        // Its groups may be about several nodes. Those of verified groups are marked when they are known.
+        before.verified &&= verified
+        before.verifiedByInput &&= verifiedByInput
+      } else {
         before.verified ||= verified
         before.verifiedByInput ||= verifiedByInput
       }
@@ -348,21 +356,24 @@ async function findNews(client: Transaction['client'], { groups }: Loaded): Prom
       const mayMove = y.visitor !== undefined && mayMoveVisitor(y.visitor, group.isVerified)
       return node !== y.node && mayMove && group.cause.kind !== 'record' && group.cause.kind !== 'sale'
     })
-  const verified = groups.flatMap(({ tenantId, members, isVerified, cause }) => {
-    const byInput = cause.kind !== 'record'
-    const isKnown = (member: StoredIdentifier) => (byInput ? member.verifiedByInput : member.verified)
-    if (!isVerified) return []
-    const primary = choosePrimary(members)
-    return members
-      .filter(member => !isKnown(member) && isActiveWith(primary, member))
-      .map(({ node }) => ({ tenantId, node, byInput }))
-  })
   const news = groups.filter(isNews)
   const visitorsOf = ({ members }: LoadedGroup) => members.flatMap(({ visitor }) => visitor ?? [])
   // Also the other groups of their visitor ids, because these may have a new node.
   const visitors = new Set(news.flatMap(visitorsOf))
   const isConcerned = (group: LoadedGroup) => visitorsOf(group).some(visitor => visitors.has(visitor))
   const changing = new Set([...news, ...groups.filter(isConcerned)])
+  // The nodes of visitor ids in these groups are known after their links.
+  const verified = groups.flatMap(group => {
+    const { tenantId, members, isVerified, cause } = group
+    const byInput = cause.kind !== 'record'
+    const isKnown = (member: StoredIdentifier) => (byInput ? member.verifiedByInput : member.verified)
+    if (!isVerified) return []
+    const primary = choosePrimary(members)
+    return members
+      .filter(member => !(member.visitor && changing.has(group)))
+      .filter(member => !isKnown(member) && isActiveWith(primary, member))
+      .map(({ node }) => ({ tenantId, node, byInput }))
+  })
   return { groups: groups.filter(group => changing.has(group)), verified, stored }
 }
 
@@ -411,6 +422,9 @@ async function loadGraph(client: Transaction['client'], profiles: ProfileKey[], 
   }
 }
 
+/** `seen`: per group, the nodes of its visitor ids. */
+type Written = Linked & Pick<LinkedGroups, 'pairs'> & { seen: number[][] }
+
 type Derivation = {
   profiles: ProfileKey[]
   created?: StoredNode[]
@@ -423,7 +437,7 @@ type Derivation = {
 async function derive(
   transaction: Transaction,
   { profiles, created = [], groups, stored, keep }: Derivation,
-): Promise<Linked & Pick<LinkedGroups, 'pairs'>> {
+): Promise<Written> {
   for (let round = 1, own = profiles; ; round++) {
     const graph = await loadGraph(transaction.client, own, created)
     const plan = planLinks(graph.nodes, graph.links, stored, groups)
@@ -475,7 +489,7 @@ async function writePlan(
   plan: LinkPlan,
   assigned: Map<number, number>,
   groups: LoadedGroup[],
-): Promise<Linked & Pick<LinkedGroups, 'pairs'>> {
+): Promise<Written> {
   const { client } = transaction
   const tenants = new Map(graph.nodes.map(({ node, tenantId }) => [node, tenantId]))
   const people = new Map(plan.people.flatMap(person => person.nodes.map(({ node }) => [node, person])))
@@ -520,6 +534,7 @@ async function writePlan(
   return {
     nodes: plan.nodes.map(node => (node === null ? null : nodeAt(node))),
     pairs: plan.pairs.map(own => own.map(([x, y]) => sortPair(nodeAt(x), nodeAt(y)))),
+    seen: plan.seen.map(own => own.map(nodeAt)),
     outdated,
     changes: {
       merged: [...merged.values()],
