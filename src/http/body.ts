@@ -13,6 +13,8 @@ import { type Problem, problems } from './problems.ts'
  */
 export type BodyMode = 'json' | 'optional-json' | 'raw' | 'none'
 
+export const NOT_UTF8 = 'The body is not valid UTF-8.'
+
 /** Decompressed, but otherwise as sent. */
 export type RawBody = { raw: Buffer; text: string }
 
@@ -88,7 +90,7 @@ function setBody(request: FastifyRequest, mode: BodyMode, bytes: Buffer): Proble
   const type = request.raw.headers['content-type']
   if (type !== 'application/json' && !(type !== undefined && JSON_TYPE.test(type)) && bytes.length > 0)
     return problems.unsupportedMediaType()
-  if (!isUtf8(bytes)) return problems.malformed('The body is not valid UTF-8.', 'malformed_text')
+  if (!isUtf8(bytes)) return problems.malformed(NOT_UTF8, 'malformed_text')
   request.rawText = withoutByteOrderMark(bytes.toString())
   try {
     request.body = parseJson(request.rawText)

@@ -69,6 +69,23 @@ test('NDJSON has one record per line; empty lines are ignored, and digits stay e
   assert.match(await response.text(), /"n": ?12345678901234567890\b/)
 })
 
+test('a batch that is not valid UTF-8 is 400 and changes nothing', async () => {
+  const record = JSON.stringify(aRecord('contact', { id: 'no-utf8', data: { name: 'J\u00f6rg' } }))
+  const send = (text: string, type: string) =>
+    api.server.request('/v1/contacts/batch', {
+      method: 'POST',
+      key: api.server.tenant.privateKey,
+      headers: { 'content-type': type },
+      body: Buffer.from(text, 'latin1') as unknown as string,
+    })
+  for (const { status, body } of [
+    await send(record, 'application/x-ndjson'),
+    await send(`{"records":[${record}]}`, 'application/json'),
+  ])
+    assert.deepEqual([status, body.code], [400, 'malformed_text'])
+  assert.equal(await api.record('contact', 'no-utf8'), null)
+})
+
 test('of several writes of one record the newest wins, as with separate requests', async () => {
   const versions = ['2026-01-02', '2026-01-03', '2026-01-01', '2026-01-03']
   const records = versions.map((sourceUpdatedAt, v) =>

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type pg from 'pg'
@@ -30,7 +31,7 @@ import { findFirstUse } from '../../log/postgres/claims.ts'
 import { coalesce } from '../../overload/coalesce.ts'
 import { findOperations } from '../../store/records/records.ts'
 import type { App } from '../app.ts'
-import type { RawBody } from '../body.ts'
+import { NOT_UTF8, type RawBody } from '../body.ts'
 import { problems } from '../problems.ts'
 import type { RejectedRecord } from '../rejections.ts'
 import { readValidationErrors, validatorCompiler } from '../validation.ts'
@@ -185,7 +186,9 @@ type AcceptedItem = { index: number; append: Append; body: RecordBody }
 
 /** The items that can be accepted, and the results of the others. */
 function readItems(request: FastifyRequest, tenantId: number, entityType: EntityType, now: Date) {
-  const texts = itemTexts((request.body as RawBody).text, String(request.headers['content-type'] ?? ''))
+  const { raw, text } = request.body as RawBody
+  const texts = itemTexts(text, String(request.headers['content-type'] ?? ''))
+  if (!isUtf8(raw)) throw problems.malformed(NOT_UTF8, 'malformed_text')
   const batchKey = idempotencyHeader(request)
   const results: Result[] = []
   const accepted: AcceptedItem[] = []
