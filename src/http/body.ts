@@ -18,6 +18,17 @@ export const NOT_UTF8 = 'The body is not valid UTF-8.'
 /** Decompressed, but otherwise as sent. */
 export type RawBody = { raw: Buffer; text: string }
 
+// Not after a backslash, which would escape the escape.
+const REPLACED = /(?<!\\)\ufffd/g
+
+/**
+ * The text of events. Bytes that are not UTF-8 become NUL escapes: they are replaced and marked like all text that cannot be
+ * stored.
+ */
+export function eventText({ raw, text }: RawBody): string {
+  return isUtf8(raw) ? text : text.replace(REPLACED, '\\u0000')
+}
+
 /** In bytes, after decompression; may depend on the result of authentication. */
 type BodyLimit = number | ((request: FastifyRequest) => number)
 

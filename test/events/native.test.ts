@@ -284,6 +284,11 @@ test('characters that cannot be stored are replaced, and processing continues', 
 
   const invalidUtf8 = Buffer.concat([Buffer.from('{"event_type":"bytes'), Buffer.from([0xff, 0xc0]), Buffer.from('"}')])
   assert.equal((await track(invalidUtf8)).status, 200)
+  assert.equal((await stored('bytes\ufffd\ufffd')).meta.sanitized, true)
+  await track({ event_type: 'replaced by the sender \ufffd' })
+  assert.equal((await stored('replaced by the sender \ufffd')).meta.sanitized, undefined)
+  const escaped = Buffer.concat([Buffer.from('{"event_type":"\\'), Buffer.from([0xff]), Buffer.from('"}')])
+  assert.equal((await track(escaped)).status, 400)
   await track('{"event_type":"odd\\u0000name"}')
   await stored('odd\ufffdname')
 })

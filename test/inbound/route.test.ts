@@ -221,6 +221,11 @@ test('characters that PostgreSQL cannot store are replaced, also in ids, and not
   assert.deepEqual(event?.payload, { t: '\ufffd', n: null })
   assert.equal(event?.meta.sanitized, true)
   assert.deepEqual((await source.post(odd)).body, { ...ONE, accepted: 0, duplicates: 1 })
+  const bytes = Buffer.from('{"inbound_event_id":"latin1","event_type":"x","payload":{"name":"J\u00f6rg"}}', 'latin1')
+  const answer = await server.request(source.path, { method: 'POST', key: source.token, body: bytes })
+  assert.deepEqual(answer.body, ONE)
+  const latin1 = (await eventsOf(server, source.id)).find(event => event.inbound_event_id === 'latin1')
+  assert.deepEqual([latin1?.payload, latin1?.meta.sanitized], [{ name: 'J\ufffdrg' }, true])
 })
 
 test('a source has its own body limit, which applies after decompression', async () => {
