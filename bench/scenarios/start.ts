@@ -45,6 +45,17 @@ async function secondsToAnswer(dataDir: string): Promise<number> {
   } finally {
     process.kill(-child.pid!, 'SIGTERM')
     await exited
+    // npm exits before the server, which stops PostgreSQL. The next start would wait for that.
+    while (isGroupAlive(child.pid!)) await sleep(10)
+  }
+}
+
+function isGroupAlive(leader: number): boolean {
+  try {
+    process.kill(-leader, 0)
+    return true
+  } catch {
+    return false
   }
 }
 

@@ -124,7 +124,7 @@ export const problems = {
   },
   tooLarge(limitBytes: number, { isCompressed = false } = {}) {
     const how = isCompressed ? ' Compressed bodies are measured after decompression.' : ''
-    return problems.payloadTooLarge(`The body is larger than ${limitBytes.toLocaleString('en')} bytes.${how}`)
+    return problems.payloadTooLarge(`The body is larger than ${groupDigits(limitBytes)} bytes.${how}`)
   },
   payloadTooLarge(detail: string): Problem {
     return new Problem({ status: 413, code: 'payload_too_large', title: 'Payload too large', detail })
@@ -273,4 +273,11 @@ function invalidDetail(errors: ValidationError[]): string {
 
 function wholeSeconds(seconds: number): string {
   return String(Math.max(1, Math.ceil(seconds)))
+}
+
+/** 1000000 → 1,000,000. Loading the language data of toLocaleString would take 20 ms of each start. */
+export function groupDigits(count: number): string {
+  let text = String(count)
+  for (let at = text.length - 3; at > 0; at -= 3) text = `${text.slice(0, at)},${text.slice(at)}`
+  return text
 }

@@ -12,7 +12,7 @@ import { inSnapshot } from '../../reports/question.ts'
 import { newestPolicy } from '../../store/billing/policies.ts'
 import type { App } from '../app.ts'
 import { listsAsCsv, timeWindow } from '../paging.ts'
-import { problems } from '../problems.ts'
+import { groupDigits, problems } from '../problems.ts'
 import { untilCurrent } from './list.ts'
 import { ChannelBody, FunnelBody } from './schemas.ts'
 
@@ -94,7 +94,7 @@ export function funnelRoute(app: App, { pool, now }: Deps): void {
       schema: {
         tags: ['Customers'],
         summary: 'How many people did several things in order',
-        description: `A person counts in a step if they did it after the step before, and within \`within_days\` of the first step. The first step is in the window; later steps may follow it. A step that matches more than ${MAX_FUNNEL_EVENTS.toLocaleString('en')} events is an error: choose a shorter window.`,
+        description: `A person counts in a step if they did it after the step before, and within \`within_days\` of the first step. The first step is in the window; later steps may follow it. A step that matches more than ${groupDigits(MAX_FUNNEL_EVENTS)} events is an error: choose a shorter window.`,
         querystring: Type.Object({
           steps: Type.String({
             minLength: 1,
