@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, rowsOf } from './rows.ts'
 
-// Duplicate detection between public keys and server keys: docs/guides/events.md.
+// Duplicate detection, also between public tracking keys and server keys: docs/guides/events.md.
 
 let server: TestServer
 before(async () => {
@@ -49,6 +49,15 @@ test('an id that a server used makes later events of a public key duplicates', a
   await server.settled()
   await send(browser, { messageId: '1', event: 'forged' }, { messageId: '2', event: 'another' })
   assert.deepEqual(await stored(tenant), ['another', 'genuine'])
+})
+
+test('a CDP call without a messageId is recognized by its event_id', async () => {
+  const tenant = await server.anotherTenant('event_id of a CDP call')
+  await send(tenant.trackingKey, { event_id: '1', event: 'first' }, { event_id: '1', event: 'repeated in the batch' })
+  await server.settled()
+  await send(tenant.trackingKey, { event_id: 1, event: 'as a number' }, { messageId: '1', event: 'as messageId' })
+  await send(tenant.trackingKey, { messageId: '2', event_id: '1', event: 'messageId counts' })
+  assert.deepEqual(await stored(tenant), ['first', 'messageId counts'])
 })
 
 test('the same holds for events that are processed together', async () => {

@@ -115,7 +115,8 @@ export function readCdp(
   const traits = isObject(item.traits) ? item.traits : null
   const properties = isObject(item.properties) ? item.properties : null
   const timeName = item.timestamp === undefined || item.timestamp === null ? 'originalTimestamp' : 'timestamp'
-  const messageId = idField(item.messageId, 'messageId', errors)
+  const idName = item.messageId === undefined || item.messageId === null ? 'event_id' : 'messageId'
+  const messageId = idField(item[idName], idName, errors)
   // The traits of a group describe a company.
   const ownEmail = itemKind === 'group' ? null : (traits?.email ?? properties?.email)
   return {
