@@ -44,7 +44,7 @@ export type Embedded = {
 type EmbeddedOptions = {
   dataDir: string
   log: (message: string) => void
-  /** Called once a program of PostgreSQL runs. Work that blocks this thread then delays nothing. */
+  /** Called when initdb or PostgreSQL has been started: meanwhile, work that blocks this thread delays nothing. */
   whileStarting?: () => void
   /** The name of the database and its superuser. Every call must pass the same name. */
   name?: string

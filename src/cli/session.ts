@@ -209,7 +209,7 @@ export async function openSession(database: Database): Promise<Session> {
   const { pool, config, log } = database
   const { oidcIssuer } = config
   const secrets = await loadSecrets(config)
-  // Loading takes a tenth of a second, also for commands that do not need it.
+  // Not at the top: loading takes a tenth of a second, and many commands do not need it.
   const { openAdmin } = await import('../admin/admin.ts')
   const adminFor = openAdmin({ ...{ pool, log, secrets, oidcIssuer }, ...sendingSettings(config) })
   return { ...database, admin: adminFor(currentUser()) }

@@ -23,9 +23,9 @@ import { type ReachedServer, reachServer } from './running-server.ts'
 import { currentUser, dataOption, loadSecrets, type Session, urlOption, withReadDatabase } from './session.ts'
 
 const NOTES = `
-A sample is a request body as documented by its sender, with new ids each time. Kontor sends tracking
-events to the event API, with a temporary tracking key. It sends webhooks to the source of the same provider, signed with the
-secret of the source. For a source without a signing secret, give its token with --token.
+A sample is a request body as documented by its sender, with new ids each time. Kontor sends tracking events to the event API, with
+a temporary tracking key. It sends webhooks to the source of the same provider, signed with the secret of the source. For a source
+without a signing secret, give its token with --token.
 Stripe's samples are in test mode (livemode: false): lists show them, but reports do not count them; --set livemode=true sends real
 data. All other samples are real data: lists and reports include them.
 

@@ -21,11 +21,8 @@ export type RawBody = { raw: Buffer; text: string }
 // Not after a backslash, which would escape the escape.
 const REPLACED = /(?<!\\)\ufffd/g
 
-/**
- * The text of events. Bytes that are not UTF-8 become NUL escapes: they are replaced and marked like all text that cannot be
- * stored.
- */
-export function eventText({ raw, text }: RawBody): string {
+/** The text with a NUL escape for each invalid byte, so that the event is marked as sanitized, as for other characters that cannot be stored. */
+export function markInvalidBytes({ raw, text }: RawBody): string {
   return isUtf8(raw) ? text : text.replace(REPLACED, '\\u0000')
 }
 

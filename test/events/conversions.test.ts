@@ -265,7 +265,7 @@ test('many events of one sale in one batch are one sale, with the first amount',
   assert.deepEqual([rows[0].amount, rows[0].event_type, rows[0].visitor], [7, 'purchase', 'v'])
 })
 
-test('a price from verified input takes precedence over one from a public key', async () => {
+test('a price from verified input takes precedence over one from a public tracking key', async () => {
   const tenant = await server.anotherTenant('what it cost')
   const source = await sourceOf(tenant)
   await server.settled()

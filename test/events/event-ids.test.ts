@@ -29,7 +29,7 @@ const stored = async (tenant: TestTenant) => {
   return (await rowsOf(server, 'events', { key: tenant.privateKey })).map(row => row.event_type).sort()
 }
 
-test('an id that a public key used does not make an event of a server a duplicate', async () => {
+test('an id that a public tracking key used does not make an event of a server a duplicate', async () => {
   const { tenant, browser, backend } = await tenantWithKeys('ids used first by a browser')
   await send(browser, { messageId: '1', event: 'forged' })
   await server.settled()
@@ -43,7 +43,7 @@ test('an id that a public key used does not make an event of a server a duplicat
   assert.equal(body.event.event_type, 'genuine', 'the verified event is found first')
 })
 
-test('an id that a server used makes later events of a public key duplicates', async () => {
+test('an id that a server used makes later events of a public tracking key duplicates', async () => {
   const { tenant, browser, backend } = await tenantWithKeys('ids used first by a server')
   await send(backend, { messageId: '1', event: 'genuine' })
   await server.settled()
@@ -74,7 +74,7 @@ test('the same holds for events that are processed together', async () => {
   assert.ok(found.filter(type => type === 'forged').length <= ids.length)
 })
 
-test('purging a public key does not release the ids of verified events', async () => {
+test('purging a public tracking key does not release the ids of verified events', async () => {
   const { tenant, browser, backend } = await tenantWithKeys('ids after a purge')
   await send(browser, { messageId: '1', event: 'forged' })
   await server.settled()

@@ -123,7 +123,7 @@ test('groups of records and servers give the same profiles in any order, in any 
   )
 })
 
-test('events of a public key never merge two identified people', async () => {
+test('events of a public tracking key never merge two identified people', async () => {
   const history = fc.array(sightingOf('visitor', 'user', 'email', 'contact'), {
     minLength: 1,
     maxLength: 14,
@@ -186,7 +186,7 @@ test('later links show in earlier rows, and no event is rewritten', async () => 
     user_id: 'ada',
     data: { email: ' Ada@Example.com ' },
   })
-  // the contact second: otherwise a public key would link an identified person
+  // the contact second: otherwise a public tracking key would link an identified person
   await server.settled()
   await write(tenant, 'contact', 'c-1', { email: 'ada@example.com', name: 'Ada' })
   const after = await byType(tenant)

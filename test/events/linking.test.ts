@@ -86,7 +86,7 @@ test('a visitor id that moves within a batch takes the later events of the batch
   )
 })
 
-test('an alias of a public key does not merge identified people; one of a server does', async () => {
+test('an alias of a public tracking key does not merge identified people; one of a server does', async () => {
   const tenant = await server.anotherTenant('aliases')
   const alias = (who: TestTenant, userId: string, previousId: string) =>
     post('/v1/alias', who.trackingKey, { messageId: `a-${++lastId}`, userId, previousId })

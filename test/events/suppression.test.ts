@@ -87,7 +87,7 @@ test('the number that a shop gives a suppressed customer is suppressed with the 
   })
 })
 
-test('with a public key only visitor ids are learned, up to a limit, and they suppress no verified input', async () => {
+test('with a public tracking key only visitor ids are learned, up to a limit, and they suppress no verified input', async () => {
   const tenant = await server.anotherTenant('learning from browsers')
   await withoutEve(tenant)
   const { trackingKey } = tenant
@@ -118,12 +118,12 @@ test('with a public key only visitor ids are learned, up to a limit, and they su
   assert.equal(
     after.filter(({ kind }) => kind === 'user').length,
     2,
-    'visitor ids of public keys do not use up the limit for others',
+    'visitor ids of public tracking keys do not use up the limit for others',
   )
 })
 
-test('an identifier that only a public key linked to the suppressed person suppresses no verified input', async () => {
-  const tenant = await server.anotherTenant('suppressing for a public key')
+test('an identifier that only a public tracking key linked to the suppressed person suppresses no verified input', async () => {
+  const tenant = await server.anotherTenant('suppressing for a public tracking key')
   const { trackingKey, privateKey } = tenant
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   const track = (visitor: string, email: string) =>
@@ -280,8 +280,8 @@ test('the address is found where providers put it: for an erasure, an export and
   }
 })
 
-test('a public key cannot link a browser to an address in a field that only servers send', async () => {
-  const tenant = await server.anotherTenant('places of public keys')
+test('a public tracking key cannot link a browser to an address in a field that only servers send', async () => {
+  const tenant = await server.anotherTenant('places of public tracking keys')
   const traits = { customer: { email: 'ben@example.com' }, receipt_email: 'ben@example.com' }
   await post('/v1/identify', tenant.trackingKey, { anonymousId: 'visitor-1', traits })
   const path = `/admin/v1/people/ben@example.com/export?tenant=${tenant.id}&format=json`

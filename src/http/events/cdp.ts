@@ -3,7 +3,7 @@ import { MAX_ITEM_BYTES, openBody } from '../../domain/events/normalize/normaliz
 import { CDP_KINDS, type CdpContext, type CdpKind } from '../../domain/events/types.ts'
 import { type Static, Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
-import { eventText, type RawBody } from '../body.ts'
+import { markInvalidBytes, type RawBody } from '../body.ts'
 import { security } from '../openapi.ts'
 import {
   acceptEvents,
@@ -234,7 +234,7 @@ async function receive(
   kind: Kind,
   options: EventRouteOptions,
 ): Promise<Static<typeof Success>> {
-  const body = openBody(eventText(request.body as RawBody))
+  const body = openBody(markInvalidBytes(request.body as RawBody))
   const caller = await findCaller(request, body.value, options)
   const context: CdpContext = { route: 'cdp', kind, ...readRequestContext(request, caller) }
   const rejected = await acceptEvents(options, caller, body, context, options.now())

@@ -4,7 +4,7 @@ import { type EventContext, MAX_EVENT_TYPE_LENGTH } from '../../domain/events/ty
 import { isObject } from '../../domain/json/json.ts'
 import { Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
-import { eventText, type RawBody } from '../body.ts'
+import { markInvalidBytes, type RawBody } from '../body.ts'
 import { security } from '../openapi.ts'
 import { acceptEvents, type EventRouteOptions, findCaller, readRequestContext } from './request.ts'
 
@@ -61,7 +61,7 @@ export function trackRoute(app: App, options: EventRouteOptions): void {
 }
 
 async function track(request: FastifyRequest, options: EventRouteOptions): Promise<object> {
-  const body = openBody(eventText(request.body as RawBody))
+  const body = openBody(markInvalidBytes(request.body as RawBody))
   const native = isNative(body.value)
   const caller = await findCaller(request, body.value, options)
   const context: EventContext = {

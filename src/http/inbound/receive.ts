@@ -20,7 +20,7 @@ import type { Directory } from '../../store/tenants/directory.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { App } from '../app.ts'
 import { bearerToken } from '../auth.ts'
-import { eventText, type RawBody } from '../body.ts'
+import { markInvalidBytes, type RawBody } from '../body.ts'
 import { namedRejections, RejectedItemBody, RejectedItems, toRejectionProblem } from '../events/request.ts'
 import { security } from '../openapi.ts'
 import { type Problem, problems } from '../problems.ts'
@@ -78,7 +78,7 @@ const IMPORT_HEADER = 'x-kontor-import'
 async function receive(request: FastifyRequest, options: InboundOptions): Promise<InboundAnswer> {
   const { source, credentials } = request.target!
   const { raw } = request.body as RawBody
-  const text = eventText(request.body as RawBody)
+  const text = markInvalidBytes(request.body as RawBody)
   const now = options.now()
   if (credentials.preset?.isPing?.(raw)) return { accepted: 0, duplicates: 0, deferred: 0, rejected: [] }
   const signature = verifiedSignature(source, credentials, {
