@@ -49,7 +49,7 @@ export const eventsPage = definePage(
           html`<a class="button" href=${link('eventLookup')}>Look up an event</a>`,
           h(RefreshButton, { refresh }),
         ],
-        lead: 'All events, newest first. Sales and other goals are on the page Conversions.',
+        lead: 'Events, newest first. Conversions (sales and other goals) have their own page.',
       },
       h(TimeFilter, { page: 'events', query, types, isSearchable: true }),
       h(TypeButtons, { page: 'events', query, types }),
