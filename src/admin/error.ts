@@ -34,9 +34,12 @@ export function notFound(what: 'tenant' | 'key' | 'source' | 'destination' | 'us
 
 /** Does nothing without errors. */
 export function throwIfInvalid(errors: ValidationError[]): void {
-  if (errors.length === 0) return
+  if (errors.length > 0) throw invalidValues('invalid_request', errors)
+}
+
+export function invalidValues(code: string, errors: ValidationError[]): AdminError {
   const count = errors.length === 1 ? 'One value is' : `${errors.length} values are`
-  throw new AdminError('invalid', 'invalid_request', `${count} not valid.`, errors)
+  return new AdminError('invalid', code, `${count} not valid.`, errors)
 }
 
 /** A command for this database. Without --data it would use another database, or create one. */

@@ -12,8 +12,14 @@ export class UsageError extends Error {
   override name = 'UsageError'
 }
 
-/** The message and exit code for an expected error; null for an unexpected one. */
-export function explain(error: unknown): { words: string; exitCode: 1 | 2 } | null {
+/**
+ * The message and exit code for an expected error; null for an unexpected one. `toOption`: how the user of the command calls a
+ * field of the admin API.
+ */
+export function explain(
+  error: unknown,
+  toOption: (field: string) => string,
+): { words: string; exitCode: 1 | 2 } | null {
   if (error instanceof UsageError) return { words: error.message, exitCode: 2 }
   if (error instanceof ConfigError)
     return {
@@ -21,7 +27,7 @@ export function explain(error: unknown): { words: string; exitCode: 1 | 2 } | nu
       exitCode: error.errors.every(isAboutOption) ? 2 : 1,
     }
   if (error instanceof AdminError) {
-    const errors = error.errors.map(({ pointer, message }) => `  - ${pointer.slice(1)} ${message}`)
+    const errors = error.errors.map(({ pointer, message }) => `  - ${toOption(pointer.slice(1))} ${message}`)
     return { words: [explainNotFound(error), ...errors].join('\n'), exitCode: error.kind === 'invalid' ? 2 : 1 }
   }
   if (error instanceof EmbeddedError) return { words: `${error.message}\n${DATABASE_HINT}`, exitCode: 1 }

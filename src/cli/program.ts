@@ -233,12 +233,24 @@ export async function runCommand(words: string[], out: Output): Promise<number> 
     return out.exitCode
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-    const explained = explain(error)
+    const explained = explain(error, field => nameField(field, command))
     if (explained === null) throw error
     out.say(explained.words)
     if (explained.exitCode === 2 && command) out.say(usageHint(command))
     return explained.exitCode
   }
+}
+
+/** How the user of a command calls a field of the admin API: `--expires` for expires_at, `--scopes (value 2)` for scopes/1. */
+function nameField(field: string, command: Command | undefined): string {
+  const [first, place] = field.split('/') as [string, string?]
+  const toField = (name: string) => name.replace(/[A-Z-]/g, letter => `_${letter.replace('-', '').toLowerCase()}`)
+  const argument = command?.registeredArguments.find(each => toField(each.name()) === first)
+  const names = (command?.options ?? []).map(option => ({ option, name: toField(option.attributeName()) }))
+  const found = names.find(({ name }) => name === first) ?? names.find(({ name }) => first.startsWith(`${name}_`))
+  const name = argument ? `<${argument.name()}>` : found?.option.long
+  if (name === undefined) return field
+  return place === undefined ? name : `${name} (value ${Number(place) + 1})`
 }
 
 /** Commander takes the next word as the value, even if it is an option: `--data --port 80` would create a directory `--port`. */

@@ -4,10 +4,11 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findHome } from '../../embedded-postgres/home.ts'
 import type { Admin } from '../admin/admin.ts'
-import { AdminError } from '../admin/error.ts'
+import { AdminError, invalidValues } from '../admin/error.ts'
 import type { ImportedRates } from '../admin/rates.ts'
 import { cliEnvironment, type RemoteServer, readConfig } from '../config/config.ts'
 import { withoutTrailingSlash } from '../config/values.ts'
+import type { ValidationError } from '../domain/validation-error.ts'
 import { UsageError } from './errors.ts'
 
 /** `--profile`, `--data` and the environment decide whether a command uses a remote server. */
@@ -121,7 +122,8 @@ async function request({ url, key }: RemoteServer, path: string, init: RequestIn
     throw new AdminError('not_found', 'unreachable', `${url} is unreachable: ${reason}`)
   })
   if (response.ok) return response
-  const { code, reason } = explainProblem(url, response.status, await response.text())
+  const { code, reason, errors } = explainProblem(url, response.status, await response.text())
+  if (errors.length > 0) throw invalidValues(code, errors)
   throw new AdminError(ERROR_KINDS[response.status] ?? 'invalid', code, reason)
 }
 
@@ -132,19 +134,15 @@ const ERROR_KINDS: Record<number, AdminError['kind']> = {
   409: 'conflict',
 }
 
-function explainProblem(url: string, status: number, text: string): { code: string; reason: string } {
+function explainProblem(url: string, status: number, text: string) {
   try {
-    const problem = JSON.parse(text) as {
-      code?: string
-      detail?: string
-      errors?: { pointer: string; message: string }[]
-    }
-    const { code = 'refused', detail, errors = [] } = problem
-    const lines = errors.map(({ pointer, message }) => `${pointer.slice(1)}: ${message}`)
-    if (lines.length > 0 || detail) return { code, reason: lines.join('\n') || detail! }
+    const { code = 'refused', detail, errors = [] }: Partial<Problem> = JSON.parse(text)
+    if (detail) return { code, reason: detail, errors }
   } catch {}
-  return { code: 'refused', reason: `${url} answered ${status}. Is it a Kontor server?` }
+  return { code: 'refused', reason: `${url} answered ${status}. Is it a Kontor server?`, errors: [] }
 }
+
+type Problem = { code: string; detail: string; errors: ValidationError[] }
 
 export function readDigestPreview(server: RemoteServer, tenant: string) {
   const path = `/admin/v1/tenants/${encodeURIComponent(tenant)}/digest/preview`

@@ -50,7 +50,7 @@ test('the events floor is set, and reset to the default of the installation', as
   assert.equal((await done('tenant', 'update', tenant.id, '--events-floor', 'off')).events_floor, 'off')
   const refused = await kontor('tenant', 'update', 'acme', '--events-floor', 'soon')
   assert.deepEqual([refused.code, refused.out], [2, ''])
-  assert.match(refused.err, /events_floor must be 1d to 36500d, or off/)
+  assert.match(refused.err, /--events-floor must be 1d to 36500d, or off/)
   assert.equal((await done('tenant', 'update', 'acme', '--events-floor', 'default')).events_floor, null)
 })
 
@@ -86,7 +86,8 @@ test('all validation errors of a key are listed, with exit code 2', async () => 
   const asked = ['--kind', 'private', '--scopes', 'a:b,c:d', '--expires', 'soon']
   const { code, out, err } = await kontor('key', 'create', ...asked)
   assert.deepEqual({ code, out }, { code: 2, out: '' })
-  for (const error of [/scopes\/0/, /scopes\/1/, /expires_at must be/]) assert.match(err, error)
+  for (const error of [/--scopes \(value 1\) "a:b" is/, /--scopes \(value 2\) "c:d" is/, /--expires must be/])
+    assert.match(err, error)
 })
 
 test('a key is revoked', async () => {
@@ -168,8 +169,8 @@ test('all validation errors of a source are listed', async () => {
     ...['--config', '{"color": 1, "max_body_bytes": 0}'],
   )
   assert.equal(code, 2)
-  for (const name of ['type', 'token', 'overflow', 'color', 'max_body_bytes'])
-    assert.match(err, new RegExp(`- ${name} `))
+  for (const name of ['--type', '--token', '--overflow', 'color', 'max_body_bytes'])
+    assert.ok(err.includes(`- ${name} `), err)
 })
 
 test('a source is updated, disabled, enabled, listed and deleted', async () => {

@@ -139,6 +139,15 @@ test('dead letters, erasures, exports, alert rules and source tests work over th
   assert.deepEqual((await readdir(folder)).sort(), ['contacts.csv', 'events.ndjson'])
 })
 
+test('validation errors of the admin API name the options of the command', async t => {
+  await onLaptop(t, { KONTOR_URL: server.url, KONTOR_KEY: adminKey })
+  const asked = ['--tenant', server.tenant.id, '--kind', 'private', '--expires', 'soon']
+  const { code, err } = await kontor('key', 'create', ...asked)
+  assert.equal(code, 2)
+  assert.match(err, /^One value is not valid.\n {2}- --expires must be/)
+  assert.ok(!err.includes('expires_at'), err)
+})
+
 test('a wrong key, a key of the wrong kind and an unreachable server are explained, and no database is created', async t => {
   const folder = await onLaptop(t, { KONTOR_URL: server.url, KONTOR_KEY: `adm_${'x'.repeat(40)}` })
   assert.match((await kontor('tenant', 'list')).err, /Unknown key/)
