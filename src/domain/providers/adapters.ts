@@ -1,6 +1,6 @@
-import { type Fields, readList, readObject, readText } from '../billing/fields.ts'
+import { type Fields, readInstant, readList, readObject, readText } from '../billing/fields.ts'
 import { parseDecimal } from '../money.ts'
-import { type Adapter, divideAmount, type ProviderFact } from './adapter.ts'
+import { type Adapter, divideAmount, type ProviderEvent, type ProviderFact } from './adapter.ts'
 import { chargebee } from './adapters/chargebee.ts'
 import { lago } from './adapters/lago.ts'
 import { paddle } from './adapters/paddle.ts'
@@ -48,9 +48,9 @@ const woocommerce: Adapter = {
   // its objects have no envelope: the preset identifies them, and a header contains the topic
   recognizes: () => false,
   eventType: () => '',
-  read({ eventType, body }) {
-    if (!eventType.startsWith('subscription.')) return []
-    return readText(body.id) ? [toSubscription(eventType, body)] : null
+  read(event) {
+    if (!event.eventType.startsWith('subscription.')) return []
+    return readText(event.body.id) ? [toSubscription(event)] : null
   },
 }
 
@@ -64,7 +64,14 @@ function readDate(body: Fields, name: string): string | null {
   return given === null || given === '0' || given.startsWith('0000') ? null : given.replace(' ', 'T')
 }
 
-function toSubscription(type: string, body: Fields): ProviderFact {
+/** A subscription in its trial has the status active. */
+function isInTrial({ body, occurredAt }: ProviderEvent): boolean {
+  const trialEnd = readInstant(readDate(body, 'trial_end_date'))
+  return trialEnd !== null && trialEnd > (readInstant(readDate(body, 'date_modified')) ?? occurredAt)
+}
+
+function toSubscription(event: ProviderEvent): ProviderFact {
+  const { eventType: type, body } = event
   const status = readText(body.status)
   const billing = readObject(body.billing) ?? {}
   const names = [readText(billing.first_name), readText(billing.last_name)].filter(Boolean).join(' ')
@@ -85,13 +92,14 @@ function toSubscription(type: string, body: Fields): ProviderFact {
       customer: customer === '0' ? null : customer,
       customer_name: names || billing.company,
       customer_email: billing.email,
-      status: mapped,
+      status: mapped === 'active' && isInTrial(event) ? 'trialing' : mapped,
       currency: body.currency,
       started_at: readDate(body, 'start_date') ?? readDate(body, 'date_created'),
       trial_end: readDate(body, 'trial_end_date'),
       current_period_start: readDate(body, 'last_payment_date'),
       current_period_end: readDate(body, 'next_payment_date') ?? end,
-      cancel_at: status === 'pending-cancel' ? end : null,
+      // a subscription of fixed length has its end from the beginning
+      cancel_at: isEnded ? null : end,
       canceled_at: canceledAt,
       ended_at: isEnded ? (end ?? canceledAt ?? readDate(body, 'date_modified')) : null,
       updated_at: readDate(body, 'date_modified'),

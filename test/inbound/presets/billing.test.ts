@@ -413,6 +413,37 @@ test('woocommerce, shopify and recurly: subscriptions as far as their webhooks d
   assert.equal(now.coverage.unrecognized['account.updated'], undefined)
 })
 
+test('woocommerce: an active subscription is in trial until its trial ends, and has its end from the beginning', async () => {
+  const subscription = (id: number, total: string, more: object) => ({
+    ...{ id, status: 'active', currency: 'PLN', billing_period: 'month', billing_interval: '1', customer_id: id },
+    ...{ date_created_gmt: '2024-01-05T10:00:00', line_items: [{ id: 1, quantity: 1, product_id: 7, total }] },
+    ...{ start_date_gmt: '2024-01-05T10:00:00', date_modified_gmt: '2024-01-05T10:00:00', ...more },
+  })
+  const topic = (name: string, delivery: string) => ({
+    'x-wc-webhook-topic': name,
+    'x-wc-webhook-delivery-id': delivery,
+  })
+  const trial = { trial_end_date_gmt: '2024-01-19T10:00:00', next_payment_date_gmt: '2024-01-19T10:00:00' }
+  const renewed = { ...trial, date_modified_gmt: '2024-01-19T10:00:05', next_payment_date_gmt: '2024-02-19T10:00:00' }
+  await send('woocommerce', [
+    [subscription(1, '20.00', trial), topic('subscription.created', 'a')],
+    [subscription(2, '30.00', { end_date_gmt: '2024-02-01T00:00:00' }), topic('subscription.created', 'b')],
+  ])
+  const inTrial = await overview('PLN', '2024-01-18')
+  assert.deepEqual([inTrial.mrr, inTrial.committed_mrr, reasons(inTrial)], [30, 0, ['trialing']])
+  await send('woocommerce', [[subscription(1, '20.00', renewed), topic('subscription.updated', 'c')]])
+  assert.deepEqual(await mrrs('PLN', '2024-01-18', '2024-01-20', '2024-02-02'), [30, 50, 20])
+  const { cancellations, upcoming_billing } = await report('attention', 'currency=PLN&days=60&as_of=2024-01-20')
+  assert.deepEqual(
+    cancellations.results.map((row: Body) => [row.customer, row.cancels_at]),
+    [['2', '2024-02-01T00:00:00.000Z']],
+  )
+  assert.deepEqual(
+    upcoming_billing.results.map((row: Body) => row.customer),
+    ['1', '1'],
+  )
+})
+
 const gbp = { currency_code: 'GBP', unit_price: { amount: '0', currency_code: 'GBP' } }
 
 test('paddle: a discount limited to products or prices applies to those only, also an amount above their price', async () => {
