@@ -98,6 +98,7 @@ const shopify: Preset = {
     'x-shopify-event-id',
     'x-shopify-shop-domain',
     'x-shopify-triggered-at',
+    'x-shopify-test',
   ],
   verify: verifyHeader('x-shopify-hmac-sha256', 'shopify'),
   eventType: headers => readString(headers['x-shopify-topic']),
@@ -106,6 +107,12 @@ const shopify: Preset = {
   contradiction: (headers, body) => shopifyContradiction(readString(headers['x-shopify-topic']) ?? '', body),
   // the `user_id` of an order is that of a staff member
   userId: () => null,
+}
+
+/** A test notification, or an order that was paid in the test mode of a payment provider. */
+export function isShopifyTest(headers: Headers, body: JsonObject): boolean {
+  const isOrder = (headers['x-shopify-topic'] ?? '').startsWith('orders/')
+  return headers['x-shopify-test'] === 'true' || (isOrder && body.test === true)
 }
 
 const SHOPIFY_TYPES: Record<string, string> = {
@@ -262,6 +269,7 @@ const standardWebhooks: Preset = {
   eventType: (_headers, body) => readString(body.type) ?? readString(body.event_type),
   eventId: headers => readString(headers['webhook-id']),
   subject: body => (isObject(body.data) ? body.data : body),
+  occurredAt: body => body.occurred_at ?? body.timestamp,
 }
 
 /** Standard Webhooks secrets are the key in base64, usually behind `whsec_`. */

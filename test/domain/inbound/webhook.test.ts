@@ -123,7 +123,22 @@ test('a preset reads type and id from the fields of its provider', () => {
   assert.deepEqual([plain.eventType, plain.inboundEventId], ['x', 'e'])
 })
 
+test('an id in a header is read even if the source sets the event type', () => {
+  const settings = { preset: 'standard-webhooks', headers: { 'webhook-id': 'm3' }, requireEventId: true } as const
+  const event = inboundEvent({ a: 1 }, { ...settings, eventTypeOverride: { set: 'partner.event' } })
+  assert.deepEqual([event.eventType, event.inboundEventId], ['partner.event', 'm3'])
+  const named = inboundEvent({ kind: 'k.z' }, { ...settings, eventTypeOverride: { path: 'kind' } })
+  assert.deepEqual([named.eventType, named.inboundEventId], ['k.z', 'm3'])
+  assert.doesNotMatch(message({ a: 1 }, settings)!, /has no id/)
+})
+
 test("a webhook's own time is used if it has one", () => {
+  const standard = { type: 'order.paid', timestamp: '2024-12-30T20:26:10.344Z', data: {} }
+  const times = [
+    inboundEvent(standard, { preset: 'standard-webhooks', headers: { 'webhook-id': 'm4' } }),
+    inboundEvent({ object: 'v2.core.event', id: 'evt_1', type: 't', created: '2024-12-30T20:26:10.344Z' }),
+  ].map(event => event.occurredAt.toISOString())
+  assert.deepEqual(times, ['2024-12-30T20:26:10.344Z', '2024-12-30T20:26:10.344Z'])
   const at = (occurred_at: unknown) => inboundEvent({ event_type: 'x', occurred_at })
   assert.equal(at('2025-01-01T10:00:00Z').occurredAt.toISOString(), '2025-01-01T10:00:00.000Z')
   assert.deepEqual(at('soon').occurredAt, RECEIVED_AT)

@@ -3,7 +3,7 @@ import { readInstant } from '../../billing/fields.ts'
 import { findNamespace } from '../../billing/namespace.ts'
 import { parseEmail } from '../../identity/identifiers.ts'
 import { itemId } from '../../ids.ts'
-import { findPreset } from '../../inbound/presets.ts'
+import { findPreset, isShopifyTest } from '../../inbound/presets.ts'
 import type { EventTypeOverride } from '../../inbound/source-config.ts'
 import { isObject, type JsonObject, objectFields, valueAt } from '../../json/json.ts'
 import { isShop } from '../../providers/shops.ts'
@@ -176,7 +176,7 @@ function read(items: Items, context: EventContext, sizes: Sizes, errors: Validat
       continue
     }
     const known = errors.length
-    const draft = readItem(item, context, items.envelope, errors)
+    const draft = readItem(item, context, items, errors)
     const tooLarge = sizes.findError(index)
     if (tooLarge) errors.push(tooLarge)
     if (draft && errors.length === known) {
@@ -190,14 +190,19 @@ function read(items: Items, context: EventContext, sizes: Sizes, errors: Validat
 }
 
 /** Reads an item in the format of its route. */
-function readItem(value: unknown, context: EventContext, envelope: Envelope, errors: ValidationError[]): Draft | null {
+function readItem(
+  value: unknown,
+  context: EventContext,
+  { form, envelope }: Items,
+  errors: ValidationError[],
+): Draft | null {
   if (!isObject(value)) {
     errors.push({ pointer: '', message: 'an event must be a JSON object' })
     return null
   }
   if (context.route === 'track' || isNative(value, context)) return readTrack(value, errors)
   if (context.route === 'cdp') return readCdp(value, context.kind, envelope, errors)
-  if (context.sourceType !== 'cdp') return readWebhook(value, context, errors)
+  if (context.sourceType !== 'cdp') return readWebhook(value, context, form === 'single', errors)
   const draft = readCdp(value, 'any', envelope, errors)
   if (!context.eventTypeOverride || draft.eventType === '') return draft
   return { ...draft, ...readEventType(value, draft.eventType, context.eventTypeOverride, errors) }
@@ -306,7 +311,7 @@ function buildMeta(
   if (context.route === 'inbound') {
     // in the properties of a CDP, `livemode` may mean something else
     const isProvider = context.sourceType !== 'cdp' || context.billing === true
-    const isTestMode = isProvider && isInTestMode(context.preset, draft.subject)
+    const isTestMode = isProvider && isInTestMode(context, draft.subject)
     if (context.test || isTestMode) meta.test = true
     if (isTestMode) meta.test_mode = true
   }
@@ -327,9 +332,10 @@ function buildMeta(
   return meta
 }
 
-/** Whether the provider marks its object as test data: `livemode: false`, or RevenueCat's sandbox. */
-function isInTestMode(preset: string | null, subject: JsonObject): boolean {
+/** Whether the provider marks its object as test data: `livemode: false`, a test of Shopify, or RevenueCat's sandbox. */
+function isInTestMode({ preset, headers }: InboundContext, subject: JsonObject): boolean {
   if (subject.livemode === false || stripeObject(subject)?.livemode === false) return true
+  if (preset === 'shopify') return isShopifyTest(headers, subject)
   return preset === 'revenuecat' && isObject(subject.event) && subject.event.environment === 'SANDBOX'
 }
 
@@ -359,7 +365,13 @@ function matchesBot(userAgent: string): boolean {
 }
 
 /** Reads an event of a webhook or automation source: Kontor's fields, a provider's body, or a Stripe event. */
-function readWebhook(item: JsonObject, context: InboundContext, errors: ValidationError[]): Draft {
+function readWebhook(
+  item: JsonObject,
+  context: InboundContext,
+  /** Whether the body is one event, not an array. */
+  isAlone: boolean,
+  errors: ValidationError[],
+): Draft {
   const provider = readProviderFields(item, context)
   if (provider?.contradiction) errors.push({ pointer: '', message: provider.contradiction })
   const wrapped = !provider && item.payload !== undefined && item.payload !== null
@@ -372,7 +384,7 @@ function readWebhook(item: JsonObject, context: InboundContext, errors: Validati
   return {
     ...readEventType(item, provider ? provider.eventType : item.event_type, context.eventTypeOverride, errors),
     kind: null,
-    inboundEventId: readEventId(item, context, provider, errors),
+    inboundEventId: readEventId(item, { context, provider, isAlone }, errors),
     providerEventId: provider?.eventId ?? providerEventId(item, subject, context),
     visitor: looseId(item.visitor ?? object.visitor ?? object.anonymousId ?? object.anonymous_id),
     sessionId: looseId(item.session_id ?? object.session_id),
@@ -434,14 +446,15 @@ const ID_REQUIRED = 'the event has no id, so a repeat cannot be detected; the so
 
 function readEventId(
   item: JsonObject,
-  context: InboundContext,
-  provider: ProviderFields | null,
+  { context, provider, isAlone }: { context: InboundContext; provider: ProviderFields | null; isAlone: boolean },
   errors: ValidationError[],
 ): string | null {
   const own = idField(item.inbound_event_id, 'inbound_event_id', errors)
   if (own !== null) return own
   const atPath = context.eventIdPath === null ? undefined : valueAt(item, context.eventIdPath)
-  const found = atPath ?? provider?.eventId
+  // a body without an event type may still have its id in a header
+  const inHeader = isAlone ? findPreset(context.preset)?.eventId(context.headers, {}) : null
+  const found = atPath ?? provider?.eventId ?? inHeader
   if (found === undefined || found === null || found === '') {
     if (context.requireEventId) errors.push({ pointer: '/inbound_event_id', message: ID_REQUIRED })
     return null
@@ -459,12 +472,10 @@ function providerEventId(item: JsonObject, subject: JsonObject, context: Inbound
   return looseId(item.provider_event_id) ?? looseId(context.headers['webhook-id'])
 }
 
-/** `occurred_at`, or `created` of a Stripe event. A wrong time is no validation error, because the body is arbitrary. */
+/** `occurred_at`, or `created` of a Stripe event: Unix time, or ISO 8601 in a thin event. A wrong time is no validation error, because the body is arbitrary. */
 function readOwnTime(item: JsonObject, subject: JsonObject): Date | null {
   if (item.occurred_at !== undefined) return parseTimestamp(item.occurred_at)
-  if (!isStripeEvent(subject) || !Number.isInteger(subject.created)) return null
-  const seconds = subject.created as number
-  return seconds > 0 && seconds < 253_402_300_800 ? new Date(seconds * 1000) : null
+  return isStripeEvent(subject) ? readTime(subject.created) : null
 }
 
 type TypeFacts = { eventType: string; overriddenFrom: string | null }
