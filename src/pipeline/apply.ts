@@ -9,7 +9,7 @@ import type { LearnedIdentifier } from '../store/identity/suppressions.ts'
 import { addEventSums } from '../store/sums/series.ts'
 import { applyBillingEvents, readBillingEvents } from './billing/billing.ts'
 import { attributeAccounts } from './billing/subscriptions.ts'
-import { refundedOrders, reportedChanges, shopRecordChanges } from './connectors/shops.ts'
+import { refundedOrders, reportedChanges, shopRecordChanges, storedRefunds } from './connectors/shops.ts'
 import { applyConversions, applyOrders, type ConversionTypes } from './conversions/conversions.ts'
 import type { ConversionEvent } from './conversions/profile-sales.ts'
 import {
@@ -201,10 +201,11 @@ async function applyShopEvents(
 ): Promise<void> {
   if (units.length === 0) return
   const reported = reportedChanges(units)
+  const stored = await storedRefunds(transaction.client, reported)
   const changes = await shopRecordChanges(transaction.client, reported)
   if (changes.length > 0) await applyChanges(effects, transaction, changes)
   // After the changes, which may include the orders of these refunds.
-  const refunds = await refundedOrders(transaction.client, reported)
+  const refunds = await refundedOrders(transaction.client, reported, stored)
   if (refunds.length > 0) await applyChanges(effects, transaction, refunds)
 }
 

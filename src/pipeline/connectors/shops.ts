@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import type { NormalizedEvent } from '../../domain/events/types.ts'
 import { isObject, type JsonObject, parseJson } from '../../domain/json/json.ts'
-import type { ShopChange, ShopRecord } from '../../domain/providers/shops/shop.ts'
-import { sumText } from '../../domain/providers/shops/shopify.ts'
+import { readShopId, type ShopChange, type ShopRecord } from '../../domain/providers/shops/shop.ts'
+import { sumRefunds } from '../../domain/providers/shops/shopify.ts'
 import { readEntityType, readShopChanges } from '../../domain/providers/shops.ts'
 import type { EntityType, RecordChange } from '../../domain/records/records.ts'
 import { timestampText } from '../../domain/time.ts'
@@ -149,58 +149,94 @@ function buildDelete(reported: ReportedChange, entityType: EntityType, id: strin
   return { entry: toEntry(reported), work: { op: 'delete', entityType, id, sourceUpdatedAt: at } }
 }
 
-type Refund = Extract<ShopChange, { op: 'refund' }>
+type RefundOfOrder = { reported: ReportedChange; orderId: string; refund: JsonObject }
 
-/** Adds refunds that arrive without their order to the stored order, unless it has the refund or is newer. */
-export async function refundedOrders(client: pg.PoolClient, all: ReportedChange[]): Promise<Change[]> {
-  const refunds = all.filter(({ change }) => change.op === 'refund')
-  if (refunds.length === 0) return []
-  const keys = refunds.map(({ tenantId, change }) => ({ tenantId, id: (change as Refund).orderId }))
-  const distinct = [...new Map(keys.map(key => [`${key.tenantId} ${key.id}`, key])).values()]
-  const orders = new Map(
-    (await loadOrderData(client, distinct)).map(({ tenantId, id, sourceUpdatedAt, data }) => [
-      `${tenantId} ${id}`,
+/**
+ * Refunds that the stored orders of these changes have. A version of an order that was sent before a refund does not contain it, and
+ * may arrive after it.
+ */
+export async function storedRefunds(client: pg.PoolClient, all: ReportedChange[]): Promise<RefundOfOrder[]> {
+  const writes = all.flatMap(reported => {
+    const { event, change } = reported
+    const isOrder = event.preset === 'shopify' && change.op === 'write' && change.record.entityType === 'order'
+    return isOrder ? [{ reported, orderId: change.record.id }] : []
+  })
+  const orders = await loadOrders(client, writes)
+  return writes.flatMap(({ reported, orderId }) =>
+    listRefunds(orders.get(orderText({ reported, orderId }))?.data).map(refund => ({ reported, orderId, refund })),
+  )
+}
+
+/** Adds refunds to the stored orders that do not have them. `stored`: those of the orders before the other changes. */
+export async function refundedOrders(
+  client: pg.PoolClient,
+  all: ReportedChange[],
+  stored: RefundOfOrder[],
+): Promise<Change[]> {
+  const refunds = all.flatMap((reported): RefundOfOrder[] =>
+    reported.change.op === 'refund'
+      ? [{ reported, orderId: reported.change.orderId, refund: reported.change.refund }]
+      : [],
+  )
+  const orders = await loadOrders(client, [...stored, ...refunds])
+  const changed = new Map<string, Change>()
+  for (const entry of [...stored, ...refunds]) {
+    const order = orders.get(orderText(entry))
+    const refunded = order && withRefund(order.data, entry.refund)
+    if (!refunded) continue
+    order.data = refunded
+    const { source, ...fields } = refunded
+    const record = { ...{ entityType: 'order' as const, id: entry.orderId, fields }, source: JSON.stringify(source) }
+    // the time of the order stays, so that a newer version still replaces it
+    changed.set(orderText(entry), buildWrite(entry.reported, record, order.sourceUpdatedAt))
+  }
+  return [...changed.values()]
+}
+
+async function loadOrders(client: pg.PoolClient, of: Pick<RefundOfOrder, 'reported' | 'orderId'>[]) {
+  const keys = of.map(({ reported: { tenantId }, orderId: id }) => ({ tenantId, id }))
+  const distinct = [...new Map(keys.map(key => [familyText(key), key])).values()]
+  const rows = distinct.length > 0 ? await loadOrderData(client, distinct) : []
+  return new Map(
+    rows.map(({ sourceUpdatedAt, data, ...key }) => [
+      familyText(key),
       { sourceUpdatedAt, data: parseJson(data) as JsonObject },
     ]),
   )
-  return refunds.flatMap(reported => {
-    const refund = reported.change as Refund
-    const order = orders.get(`${reported.tenantId} ${refund.orderId}`)
-    if (!order || order.sourceUpdatedAt > refund.at) return []
-    const refunded = withRefund(order.data, refund)
-    if (refunded === null) return []
-    order.data = { ...refunded.fields, source: refunded.source }
-    const { fields, source } = refunded
-    return [
-      buildWrite(reported, { ...{ entityType: 'order', id: refund.orderId, fields, source: JSON.stringify(source) } }),
-    ]
-  })
+}
+
+function orderText({ reported: { tenantId }, orderId: id }: Pick<RefundOfOrder, 'reported' | 'orderId'>): string {
+  return familyText({ tenantId, id })
+}
+
+function listRefunds(order: JsonObject | undefined): JsonObject[] {
+  const source = isObject(order?.source) ? order.source : {}
+  return Array.isArray(source.refunds) ? source.refunds.filter(isObject) : []
 }
 
 /** Null if the order has the refund already. */
-function withRefund(
-  { source: given, ...fields }: JsonObject,
-  { refundId, amount, refund }: Refund,
-): { fields: JsonObject; source: JsonObject } | null {
+function withRefund({ source: given, ...fields }: JsonObject, refund: JsonObject): JsonObject | null {
   const source = isObject(given) ? given : {}
-  const known = Array.isArray(source.refunds) ? source.refunds : []
-  if (known.some(entry => isObject(entry) && String(entry.id) === refundId)) return null
-  const refundedAmount = sumText([fields.refunded_amount, amount])
-  return {
-    fields: { ...fields, ...(refundedAmount !== null && { refunded_amount: refundedAmount }) },
-    source: { ...source, refunds: [...known, refund] },
-  }
+  const known = listRefunds({ source })
+  if (known.some(({ id }) => readShopId(id) === readShopId(refund.id))) return null
+  const refunds = [...known, refund]
+  const amount = sumRefunds(refunds, source)
+  return { ...fields, ...(amount !== null && { refunded_amount: amount }), source: { ...source, refunds } }
 }
 
 function toEntry({ tenantId, event }: ReportedChange): Change['entry'] {
   return { id: event.id, tenantId, receivedAt: event.receivedAt }
 }
 
-function buildWrite(reported: ReportedChange, { entityType, id, fields, source }: ShopRecord): Change {
+function buildWrite(
+  reported: ReportedChange,
+  { entityType, id, fields, source }: ShopRecord,
+  at = reported.change.at,
+): Change {
   const own = JSON.stringify(fields)
   const dataText = `${own.slice(0, -1)}${own === '{}' ? '' : ','}"source":${source}}`
   const work: RecordChange = {
-    ...{ op: 'write', entityType, id, externalId: null, sourceUpdatedAt: reported.change.at },
+    ...{ op: 'write', entityType, id, externalId: null, sourceUpdatedAt: at },
     ...{ data: fields, dataText },
   }
   return { entry: toEntry(reported), work }

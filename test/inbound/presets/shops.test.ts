@@ -187,6 +187,79 @@ test('shopify: an order is one conversion with its contact, even if canceled or 
   assert.equal(await record('orders/5001'), null)
 })
 
+test('shopify: refunds and versions of an order add up in any order of arrival after the order', async () => {
+  const shop = await makeSource(server, { preset: 'shopify' })
+  const refund = (id: number, at: string, amount: string) => ({
+    ...{ id, created_at: at, refund_line_items: [] },
+    transactions: [{ kind: 'refund', status: 'success', amount, currency: 'USD' }],
+  })
+  const [r1, r2] = [refund(1, '2022-01-12T00:00:00Z', '30.00'), refund(2, '2022-01-13T00:00:00Z', '20.00')]
+  const updated = { updated_at: '2022-01-11T00:00:00Z', note: 'x', refunds: [] }
+  const events: ((id: number) => [topic: string, body: object])[] = [
+    id => ['orders/updated', order(id, updated)],
+    id => ['refunds/create', { ...r1, order_id: id }],
+    id => ['refunds/create', { ...r2, order_id: id }],
+    id => ['orders/updated', order(id, { ...updated, updated_at: '2022-01-14T00:00:00Z', refunds: [r1] })],
+  ]
+  const permutations = <T>(all: T[]): T[][] =>
+    all.length === 0 ? [[]] : all.flatMap((one, i) => permutations(all.toSpliced(i, 1)).map(rest => [one, ...rest]))
+  for (const [i, sequence] of permutations(events).entries()) {
+    const id = 6100 + i
+    await shopify(shop, 'orders/create', order(id))
+    for (const event of sequence) {
+      await server.settled()
+      await shopify(shop, ...event(id))
+    }
+    const { data } = await record(`orders/${id}`)
+    const ids = data.source.refunds.map((known: Body) => known.id).sort()
+    assert.deepEqual(
+      [data.refunded_amount, ids, data.source.note],
+      ['50', [1, 2], 'x'],
+      JSON.stringify(sequence.map(e => e(id)[0])),
+    )
+  }
+})
+
+test('shopify: a refund in the currency of the customer is converted by the rate of the order', async () => {
+  const shop = await makeSource(server, { preset: 'shopify' })
+  const money = (amount: string, currency_code: string) => ({ amount, currency_code })
+  const paid = {
+    ...{ currency: 'EUR', total_price: '100.00', presentment_currency: 'USD' },
+    total_price_set: { shop_money: money('100.00', 'EUR'), presentment_money: money('110.00', 'USD') },
+  }
+  const refund = (id: number, amount: string, currency: string) => ({
+    ...{ id, created_at: '2022-01-03T10:00:00Z', refund_line_items: [] },
+    transactions: [{ kind: 'refund', status: 'success', amount, currency }],
+  })
+  await shopify(shop, 'orders/create', order(6201, paid))
+  await shopify(shop, 'refunds/create', { ...refund(1, '11.00', 'USD'), order_id: 6201 })
+  assert.equal((await record('orders/6201')).data.refunded_amount, '10')
+  await shopify(shop, 'refunds/create', { ...refund(2, '5.00', 'EUR'), order_id: 6201 })
+  assert.equal((await record('orders/6201')).data.refunded_amount, '15')
+  // no rate for this currency
+  await shopify(shop, 'refunds/create', { ...refund(3, '7.00', 'SEK'), order_id: 6201 })
+  assert.equal((await record('orders/6201')).data.refunded_amount, '15')
+  await shopify(shop, 'orders/create', order(6202, { ...paid, refunds: [refund(4, '110.00', 'USD')] }))
+  assert.equal((await record('orders/6202')).data.refunded_amount, '100')
+})
+
+test('shopify: test orders and test notifications are listed as tests and have no other effect', async () => {
+  const shop = await makeSource(server, { preset: 'shopify' })
+  await shopify(shop, 'orders/create', order(6301, { test: true }))
+  await shopify(shop, 'orders/create', order(6302), { 'x-shopify-test': 'true' })
+  await shopify(shop, 'orders/create', order(6303, { test: false }), { 'x-shopify-test': 'false' })
+  for (const [id, isReal] of [
+    ['6301', false],
+    ['6302', false],
+    ['6303', true],
+  ] as const) {
+    assert.equal((await record(`orders/${id}`)) !== null, isReal, id)
+    assert.equal((await conversionsOf(id)).length, isReal ? 1 : 0, id)
+  }
+  const events = await eventsOf(server, shop.id)
+  assert.deepEqual(events.map((event: Body) => event.meta.test === true).sort(), [false, true, true])
+})
+
 test('of concurrent webhooks and writes from several sources, the newest version wins', async () => {
   const shops = [await makeSource(server, { preset: 'shopify' }), await makeSource(server, { preset: 'shopify' })]
   const moment = (n: number) => new Date(Date.UTC(2024, 0, 1, 0, 0, n)).toISOString()

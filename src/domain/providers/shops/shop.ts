@@ -33,7 +33,7 @@ export type ShopChange = {
       handle: string | null
     }
   /** A refund that is sent without its order. */
-  | { op: 'refund'; orderId: string; refundId: string; amount: string | null; refund: JsonObject }
+  | { op: 'refund'; orderId: string; refund: JsonObject }
 )
 
 export type ShopEvent = Pick<

@@ -2,7 +2,7 @@
 
 import { readList } from '../../billing/fields.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
-import { decimalText, parseDecimal } from '../../money.ts'
+import { type Decimal, decimalText, parseDecimal } from '../../money.ts'
 import {
   lineFields,
   MAX_VARIANTS,
@@ -123,7 +123,7 @@ function orderFields(order: JsonObject): JsonObject {
     subtotal_price: order.subtotal_price,
     total_tax: order.total_tax,
     total_discounts: order.total_discounts,
-    refunded_amount: sumRefunds(readList(order.refunds)),
+    refunded_amount: sumRefunds(readList(order.refunds), order),
     currency: order.currency,
     created_at: order.created_at,
     cancelled_at: order.cancelled_at,
@@ -137,27 +137,38 @@ function orderFields(order: JsonObject): JsonObject {
   })
 }
 
-/** The amount paid out by these refunds, as exact decimal text; null: nothing. */
-function sumRefunds(refunds: unknown[]): string | null {
+/** The amount paid out by these refunds of an order, in its currency, as exact decimal text; null: nothing. */
+export function sumRefunds(refunds: unknown[], order: JsonObject): string | null {
   const paid = refunds
     .flatMap(refund => (isObject(refund) ? readList(refund.transactions) : []))
-    .flatMap(entry => (isObject(entry) && entry.kind === 'refund' && entry.status !== 'failure' ? [entry.amount] : []))
-  return sumText(paid)
+    .flatMap(entry => (isObject(entry) && entry.kind === 'refund' && entry.status !== 'failure' ? [entry] : []))
+    .flatMap(entry => toShopMoney(entry, order) ?? [])
+  if (paid.length === 0) return null
+  const scale = Math.max(...paid.map(amount => amount.scale))
+  const digits = paid.reduce((sum, amount) => sum + amount.digits * 10n ** BigInt(scale - amount.scale), 0n)
+  return decimalText({ digits, scale })
 }
 
-export function sumText(amounts: unknown[]): string | null {
-  const known = amounts.flatMap(amount => parseDecimal(amount) ?? [])
-  if (known.length === 0) return null
-  const scale = Math.max(...known.map(amount => amount.scale))
-  const digits = known.reduce((sum, amount) => sum + amount.digits * 10n ** BigInt(scale - amount.scale), 0n)
-  return decimalText({ digits, scale })
+/**
+ * The amount of a transaction in the currency of the shop. The customer may have paid in another one: then by the rate of the
+ * order's total. Null: no amount, or no rate.
+ */
+function toShopMoney({ amount: given, currency }: JsonObject, order: JsonObject): Decimal | null {
+  const amount = parseDecimal(given)
+  if (amount === null || typeof currency !== 'string' || !order.currency || currency === order.currency) return amount
+  const { shop_money: shop, presentment_money: paid } = isObject(order.total_price_set) ? order.total_price_set : {}
+  if (!isObject(shop) || !isObject(paid) || paid.currency_code !== currency) return null
+  const [to, from] = [parseDecimal(shop.amount), parseDecimal(paid.amount)]
+  if (to === null || from === null || from.digits <= 0n) return null
+  const dividend = amount.digits * to.digits * 10n ** BigInt(from.scale)
+  const divisor = from.digits * 10n ** BigInt(amount.scale)
+  return { digits: (2n * dividend + divisor) / (2n * divisor), scale: to.scale }
 }
 
 function toRefund(event: ShopEvent): ShopChange[] {
   const { subject } = event
   const orderId = readShopId(subject.order_id)
-  const refundId = readShopId(subject.id)
-  if (orderId === null || refundId === null) return []
+  if (orderId === null || readShopId(subject.id) === null) return []
   const at = readTime(event, subject.processed_at, subject.created_at, event.headers[TRIGGERED_AT])
-  return [{ op: 'refund', at, orderId, refundId, amount: sumRefunds([subject]), refund: subject }]
+  return [{ op: 'refund', at, orderId, refund: subject }]
 }
