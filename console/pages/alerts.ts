@@ -387,7 +387,7 @@ const RULES: Record<RuleName, RuleText> = {
     before: 'a source has sent nothing for',
     after: 'times its longest gap of the past week',
     means:
-      'Time since the last event of a source, divided by its longest gap between events in the previous week (at least ten minutes).',
+      'Time since the last event of a source, divided by the longest gap between its events in the previous week. A gap shorter than ten minutes counts as ten minutes.',
     unit: 'times',
     href: link('sources'),
   },

@@ -15,7 +15,9 @@ export function addAccount(program: Command, out: Output): void {
   )
   account
     .command('merge')
-    .description('Merge an account into another one. Reports then show its subscriptions and invoices under <into>.')
+    .description(
+      'Merge an account into another one. Reports then show its subscriptions and invoices under the other account.',
+    )
     .argument('<account>', WHICH)
     .argument('<into>', 'account to merge into (id, or namespace:id)')
     .addOption(tenantOption())

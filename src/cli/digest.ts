@@ -11,7 +11,7 @@ Kontor sends the digest to destinations that receive digests:
 export function addDigest(program: Command, out: Output): void {
   const digest = program
     .command('digest')
-    .description('Schedule and preview the weekly digest.')
+    .description('Schedule and preview the weekly digest: a message with MRR, its movements and what needs attention.')
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor digest preview acme', 'kontor digest set acme --weekday monday --hour 8'))
   digest

@@ -14,7 +14,8 @@ import { dataOption, withBareDatabase } from './session.ts'
 const NOTES = `
 This command changes nothing. Exit code 0 if there are no findings, 1 otherwise.
 With --json: {"ok", "findings": [{"code", "what", "means", "help"}]}: the problem, its effect, and a command or step that helps. Codes
-are stable across versions. A small number of dead letters is printed, but is not a finding.`
+are stable across versions. The command also prints the number of open dead letters on stderr. They are a finding only if an entry
+failed, or more than 100 items were rejected, in the last 24 hours.`
 
 export function addDoctor(program: Command, out: Output): void {
   program

@@ -6,17 +6,20 @@ import { dataOption, withAdmin, withReadAdmin } from './session.ts'
 
 const NOTES = `
 Prints a receipt with the number of deleted items. Kontor keeps the receipt; it contains no personal data.
-An identifier is not erased if a record, a source or a server key reported it, but only a browser linked it to the person: it may
-belong to another person. The receipt lists it in "not_covered"; --confirm-profile erases it, too.
+Some identifiers were reported by a record, a source or a server key (see \`kontor key create\`), but linked to the person only by a
+browser. They may belong to another person, so Kontor does not erase them. The receipt lists them in "not_covered". To erase them
+too, add --confirm-profile.
 The command waits up to 10 seconds for entries that are accepted but not processed. If the receipt contains
 "not_yet_processed", run it again. A running server completes an interrupted erasure.
 Erase the person in the shop and the CRM first, because data that they send again is stored again. With --suppress,
-Kontor drops later events and contacts of the person and stores sales without the person (see kontor suppress list).`
+Kontor drops later events and contacts of the person and stores sales without personal data (see kontor suppress list).`
 
 export function addErase(program: Command, out: Output): void {
   program
     .command('erase')
-    .description('Erase a person: delete their events, identifiers and contact. Sales are kept without the person.')
+    .description(
+      'Erase a person: delete their events, identifiers and contact. Sales are kept, but no longer refer to the person.',
+    )
     .requiredOption('--tenant <tenant>', 'tenant id or name')
     .option('--email <address>', 'e-mail address of the person')
     .option('--profile <id>', 'profile id of the person (prof_…). To select a server profile, set KONTOR_PROFILE')

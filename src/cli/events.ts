@@ -11,7 +11,9 @@ updated. A running server completes an interrupted purge.`
 export function addEvents(program: Command, out: Output): void {
   const events = program
     .command('events')
-    .description('Delete the events of a leaked key. To list events, use kontor tail or kontor export.')
+    .description(
+      'Delete the events that were sent with a leaked key. To list events, use kontor tail or kontor export.',
+    )
     .addHelpText(
       'after',
       examples('kontor events purge --tenant acme --key key_4fTzQ9aXw2LmN8pB --since 2026-01-31T09:30:00Z'),

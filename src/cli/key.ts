@@ -26,7 +26,7 @@ export function addKey(program: Command, out: Output): void {
     .option('--scopes <list>', 'comma-separated scopes of a private key (default: all)')
     .option(
       '--server',
-      'create a server key: a tracking key that may also link and merge people; keep it secret, do not use it in browsers',
+      'create a server key: a tracking key whose events create verified links between identifiers and can merge people; keep it secret, do not use it in browsers',
     )
     .addOption(new Option('--role <role>', `role of an admin key (default: admin): ${ROLE_RIGHTS}`).choices(ROLES))
     .option(

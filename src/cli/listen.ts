@@ -20,8 +20,8 @@ and in order, with its body (decompressed) and its headers, except Authorization
 Prints one line per request on a terminal, and one JSON object per line in a pipe or with --json.
 
 With KONTOR_URL and KONTOR_KEY (a private key with events:read and conversions:read), the command reads from that server, otherwise
-from the database. On the day a source is created, Kontor stores its first 1,000 requests. After each
-\`kontor listen\`, it stores all requests for seven days. It deletes each stored request after three days.`
+from the database. Kontor records the first 1,000 requests that a source receives within 24 hours of its creation. \`kontor listen\`
+records every request, from its start until seven days after its end. Kontor deletes each recorded request after three days.`
 
 type Options = { forward?: URL; since?: Date; retry?: true; json?: true; data?: string }
 

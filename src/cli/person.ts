@@ -100,9 +100,11 @@ export function addPerson(program: Command, out: Output): void {
 }
 
 const VERIFY_NOTES = `
-A link is verified if it comes from a record, a source, a server key or an operator. A link that only browsers sent is unverified.
-Exports and erasures do not cover an identifier that a record, a source or a server key reported, but that only a browser linked to
-this person: it may belong to another person. To include it, add --confirm-profile to kontor person export or kontor erase.`
+A link is verified if a record, a source or a server key reported it, or if you created it with this command or \`kontor person merge\`.
+A link that only browsers reported is unverified.
+Some identifiers were reported by a record, a source or a server key, but linked to this person only by a browser. They may belong to
+another person, so exports and erasures leave them out. To include them, add --confirm-profile to \`kontor person export\` or
+\`kontor erase\`.`
 
 const SPLIT_NOTES = `
 Removes the link between the identifier and the person. Events, conversions and attribution are updated accordingly.

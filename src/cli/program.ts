@@ -13,12 +13,13 @@ lists are tables, unless you add --json.
 Exit codes: 0 success, 1 failure, 2 usage error. Some commands have more; see their help.
 Commands use the database of DATABASE_URL, or else the embedded database in the data directory. They also work while a server runs.
 For a remote server, run kontor login, or set KONTOR_URL and KONTOR_KEY (an admin key; kontor listen and kontor mcp need a private
-key). kontor login --help says which of them a command uses if several are set. Settings: docs/configuration.md
+key). If several of these are set (--profile, DATABASE_URL, --data, KONTOR_URL), \`kontor login --help\` shows which one a command uses.
+Settings: docs/configuration.md
 
 Terms:
   record      a product, a contact or an order
   conversion  an event that counts as a sale, or as another goal
-  entry       a request that Kontor accepted and processes afterwards
+  entry       a request that Kontor has accepted and processes asynchronously
   dead letter data that is invalid or could not be processed, stored with its error
   MRR         monthly recurring revenue: what subscriptions earn per month
   ledger      the history of subscriptions, invoices and refunds, from which Kontor computes MRR

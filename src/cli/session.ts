@@ -25,7 +25,7 @@ export const dataOption = () => new Option('--data <directory>', 'data directory
 export const urlOption = () =>
   new Option(
     '--url <url>',
-    'URL of the server to send to; it must use the same database as this command (default: the server of the data directory)',
+    'URL of the server to send to; it must use the same database as this command (default: the server that runs on the data directory)',
   ).argParser(parseServerUrl)
 
 function parseServerUrl(text: string): string {

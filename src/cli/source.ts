@@ -29,7 +29,7 @@ export function addSource(program: Command, out: Output): void {
     .option('--token-file <path>', 'file that contains the token')
     .option(
       '--signing-secret <value|generate>',
-      'require signatures with this secret; use - to read from standard input',
+      'require signatures with this secret; generate creates a random one; use - to read from standard input',
     )
     .option('--signing-secret-file <path>', 'file that contains the secret')
     .option('--event-type <type>', 'set the type of every event')

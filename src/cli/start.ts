@@ -31,12 +31,12 @@ const NOTES = `
 When Kontor starts for the first time, it creates the tenant "default" with keys, and prints them once. Without a
 terminal, it writes them to the file \`keys\` in the data directory instead. Only the owner of the file can read it.
 If your own PostgreSQL is unavailable, the server waits for it up to KONTOR_START_TIMEOUT (default: 60s), then exits.
-On SIGINT or SIGTERM, the server completes the requests in flight and stops. Work that does not end in time
-(KONTOR_DRAIN_TIMEOUT) is aborted, with exit code 3. A second signal stops the server immediately.
+On SIGINT or SIGTERM, the server completes the requests in flight and stops. If the shutdown takes longer than twice
+KONTOR_DRAIN_TIMEOUT, the server aborts it and exits with code 3. On a second signal, the server exits immediately.
 All other settings are environment variables: see docs/configuration.md and \`kontor check-config\`.`
 
 const SURFACES =
-  'parts of the server to run, separated by commas: the APIs data, events and inbound; console; worker, which processes accepted requests (default: all)'
+  'comma-separated parts of the server to run: data, events, inbound (the three APIs), console, worker (processes accepted requests) (default: all)'
 
 export function addStart(program: Command, out: Output): void {
   program

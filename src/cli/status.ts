@@ -22,13 +22,14 @@ Prints one JSON object. Its fields include:
   ops_url          URL of the operations port (/healthz, /readyz, /metrics), or null if it is off
   schema           newest migration of the database
   pipeline         accepted entries that wait to be processed; "stalled" lists those whose processing fails
-  jetstream        waiting entries in NATS JetStream, if it stores the log (NATS_URL); "streams" lists the streams that servers have used
+  jetstream        entries that wait in NATS JetStream, or null without NATS_URL
+  streams          the JetStream streams that servers of this database have used
   backlog          waiting entries in total, and the limit above which requests are rejected (KONTOR_MAX_BACKLOG)
   dead_letters     number of open dead letters: neither replayed nor resolved
   expiring_keys    keys that expire within 14 days
   retention_held   the reason why Kontor currently deletes no expired data, or null
 Exit code 0 if a server is running and responds, otherwise 1.
-For a database of an older version, it prints the schema version and how to migrate, and changes nothing.
+If the schema of the database is older than this version, the command prints the schema version and how to migrate, and changes nothing.
 With DATABASE_URL, the server is found through its operations port on this machine (KONTOR_OPS_HOST, KONTOR_OPS_PORT).`
 
 export function addStatus(program: Command, out: Output): void {

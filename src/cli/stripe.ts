@@ -13,12 +13,15 @@ import { UsageError } from './errors.ts'
 import { readSecretOptions } from './options.ts'
 
 export const sourceOption = () =>
-  new Option('--source <source>', 'the Stripe source of this account, id or name (default: the only Stripe source)')
+  new Option(
+    '--source <source>',
+    'the Kontor source that receives the webhooks of this account, id or name; its namespace applies (default: the sources with the preset stripe)',
+  )
 
 export const namespaceOption = () =>
   new Option(
     '--namespace <namespace>',
-    'prefix that keeps the ids of several billing systems apart; use it if there is no Stripe source (--source)',
+    'namespace of the ids of this account, to distinguish several billing systems; instead of --source (default: the namespace of the sources with the preset stripe, or stripe)',
   ).argParser(text => {
     if (/^[A-Za-z0-9][A-Za-z0-9_.-]{0,49}$/.test(text)) return text
     throw new InvalidArgumentError('Expected up to 50 letters, digits, "_", "." or "-".')

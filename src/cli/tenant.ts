@@ -34,7 +34,7 @@ export function addTenant(program: Command, out: Output): void {
     .argument('<tenant>', 'tenant id or name')
     .option(
       '--events-floor <time>',
-      'maximum age of events from browsers (tracking keys without --server), for example 3650d. An older event gets the oldest allowed time. Use off for no limit, or default for KONTOR_EVENTS_FLOOR',
+      'maximum age of events sent with public tracking keys (created without --server), for example 3650d. The time of an older event is set to the oldest allowed time. Use off for no limit, or default for KONTOR_EVENTS_FLOOR',
     )
     .addOption(
       new Option(

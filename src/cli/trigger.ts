@@ -26,8 +26,8 @@ const NOTES = `
 A sample is a request body as documented by its sender, with new ids each time. Kontor sends tracking events to the event API, with
 a temporary tracking key. It sends webhooks to the source of the same provider, signed with the secret of the source. For a source
 without a signing secret, give its token with --token.
-Stripe's samples are in test mode (livemode: false): lists show them, but reports do not count them; --set livemode=true sends real
-data. All other samples are real data: lists and reports include them.
+Stripe's samples are in test mode (livemode: false): lists show them, but reports do not count them. With --set livemode=true, Kontor
+treats them as real data. Kontor treats all other samples as real data: lists and reports include them.
 
 Prints one JSON object per request. Exit code 1 if a request is not accepted.`
 
@@ -46,7 +46,9 @@ type Options = {
 export function addTrigger(program: Command, out: Output): void {
   program
     .command('trigger')
-    .description('Send a realistic sample: a page event, or a webhook of Stripe, Shopify and others.')
+    .description(
+      'Send a realistic sample request to Kontor: a tracking event, or a webhook in the format of Stripe, Shopify or another provider.',
+    )
     .argument('[sample]', 'name of the sample; --list shows all')
     .option('--tenant <tenant>', 'tenant id or name (default: KONTOR_TENANT, or the only tenant)')
     .option('--source <id>', 'source to send to (default: the only source with the preset of the sample)')

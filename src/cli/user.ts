@@ -88,7 +88,7 @@ export function addSession(program: Command, out: Output): void {
     })
   session
     .command('end')
-    .description('End a session. It takes effect immediately on every server.')
+    .description('End a session, immediately and on every server.')
     .argument('<id>', 'id of the session (ses_…), see `kontor session list`')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor session end ses_4fTzQ9aXw2LmN8pB'))

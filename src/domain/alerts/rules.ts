@@ -18,7 +18,7 @@ export const RULES = {
   source_silent: {
     ...{ threshold: 3, least: 1, most: 1_000 },
     means:
-      'time since the last event of a source, divided by its longest gap between events in the previous week (at least ten minutes)',
+      'time since the last event of a source, divided by the longest gap between its events in the previous week; a gap shorter than ten minutes counts as ten minutes',
   },
   mrr_drop: {
     ...{ threshold: 0.1, least: 0.001, most: 1 },

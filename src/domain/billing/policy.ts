@@ -163,7 +163,7 @@ export const SETTINGS: { [Name in keyof Policy]: Setting<Name> } = {
   },
   channels: {
     name: 'channels',
-    meaning: 'rules that assign customers to marketing channels, before the default rules',
+    meaning: 'rules that assign customers to marketing channels; Kontor checks them before its default rules',
     values: CHANNEL_RULES_FORM,
     parse: parseChannelRules,
   },

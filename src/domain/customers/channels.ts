@@ -69,7 +69,7 @@ const CHANNEL_NAME = /^[a-z][a-z0-9_]{0,39}$/
 /** The form of the setting, for messages. */
 export const CHANNEL_RULES_FORM =
   `a JSON list of at most ${MAX_RULES} rules, for example [{"channel":"partners","source":["*.partner.com"]}]. ` +
-  `A rule has a channel (a-z, 0-9 and _) and lists of at most ${MAX_PATTERNS} patterns for source, medium or campaign`
+  `A rule has a channel (a-z, 0-9 and _) and lists of at most ${MAX_PATTERNS} patterns for the UTM source, medium or campaign`
 
 /** Undefined: not a list of rules. A string is parsed as JSON, for the command line. */
 export function parseChannelRules(value: unknown): ChannelRule[] | undefined {
