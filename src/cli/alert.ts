@@ -72,7 +72,7 @@ export function addAlert(program: Command, out: Output): void {
         out.exitCode = tests.length > 0 && tests.every(({ ok }) => ok) ? 0 : 1
         if (tests.length === 0)
           out.say(
-            `No destination receives alerts of ${rule}: kontor destination create --tenant ${tenant} --url mailto:…`,
+            `No destination receives alerts of the rule ${rule}. Create one: kontor destination create --tenant ${tenant} --url mailto:…`,
           )
       }),
     )
@@ -83,14 +83,18 @@ function parseChange(text: string): RulesChange {
   for (const part of text.split(',')) {
     const [rule = '', value = ''] = part.split('=').map(side => side.trim())
     if (Object.hasOwn(change, rule)) throw new InvalidArgumentError(`${rule} is given twice.`)
-    change[rule] = parseThreshold(value)
+    change[rule] = parseThreshold(rule, value)
   }
   return change
 }
 
-function parseThreshold(value: string): number | null | 'default' {
+function parseThreshold(rule: string, value: string): number | null | 'default' {
   if (value === 'off') return null
   if (value === 'default') return 'default'
   if (!/^\d+(\.\d+)?$/.test(value)) throw new InvalidArgumentError('Expected rule=number, rule=off or rule=default.')
-  return Number(value)
+  const threshold = Number(value)
+  const range = Object.hasOwn(RULES, rule) ? RULES[rule as Rule] : undefined
+  if (range && (threshold < range.least || threshold > range.most))
+    throw new InvalidArgumentError(`${rule} must be a number from ${range.least} to ${range.most}, off or default.`)
+  return threshold
 }

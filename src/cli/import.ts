@@ -453,6 +453,9 @@ async function* detectRows(
   yield* begin.trimStart().startsWith('{') ? ndjsonRows(all()) : csvRows(all(), check)
 }
 
+const WITHOUT_TIMES =
+  'If the file has no column with the time of the last change, set "sourceUpdatedAt": "now" in the map file: Kontor then uses the time at which the file was last modified.'
+
 /** Fails before the import starts if a column is missing, because every row would be rejected or a misspelled column ignored. */
 function checkColumns(columns: string[], { table, preset, mapping }: ReadOptions & { table: Table }): void {
   const required = preset
@@ -472,7 +475,10 @@ function checkColumns(columns: string[], { table, preset, mapping }: ReadOptions
     ? 'This is not the export format of the preset.'
     : mapping
       ? 'The map uses it. Check its spelling.'
-      : 'Use a map file (--map) to name the column; "sourceUpdatedAt": "now" uses the time of the file.'
+      : [
+          'Name the column in a map file (--map).',
+          ...(missing.includes('sourceUpdatedAt') ? [WITHOUT_TIMES] : []),
+        ].join(' ')
   throw new FileError(`The file has no column ${named}. ${why}`)
 }
 

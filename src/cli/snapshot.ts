@@ -35,7 +35,7 @@ function parseDay(text: string, now: Date): string {
     throw new UsageError(`--date ${text} is not a date. Expected a date such as 2026-01-31.`)
   }
   if (text >= now.toISOString().slice(0, 10)) {
-    throw new UsageError(`--date ${text} has not ended in UTC. A snapshot covers a whole day.`)
+    throw new UsageError(`The day ${text} (--date) has not ended yet in UTC. A snapshot covers a whole day.`)
   }
   return text
 }

@@ -265,7 +265,7 @@ export function firstBanner(server: StartedServer, created: FirstStart, keysFile
   const keys =
     keysFile === null
       ? [
-          '  They are shown only once. Save them now.',
+          '  The keys are shown only once. Save them now.',
           '',
           `    Private key    ${created.privateKey.key}`,
           `    Tracking key   ${created.trackingKey.key}`,
@@ -273,11 +273,11 @@ export function firstBanner(server: StartedServer, created: FirstStart, keysFile
           `    Webhook URL    ${server.url}${created.source.path}`,
           `    Webhook token  ${created.source.token}`,
         ]
-      : [`  They are in the file ${keysFile}. Copy them, then delete the file.`]
+      : [`  The keys are in the file ${keysFile}. Copy them, then delete the file.`]
   return [
     ...heading(server),
     '',
-    `  First start: created tenant "${created.tenant.name}" (${created.tenant.id}) with these keys.`,
+    `  First start: created the tenant "${created.tenant.name}" (${created.tenant.id}) and its keys.`,
     ...keys,
     '',
     '  Try these commands:',

@@ -1,6 +1,7 @@
 import { type Command, Option } from '@commander-js/extra-typings'
 import { DEFAULT_CONVERSION_TYPES } from '../domain/conversions/conversions.ts'
 import { IP_MODES } from '../domain/tenants/ip-addresses.ts'
+import { parseEventsFloor } from '../domain/tenants/tenants.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
@@ -56,6 +57,8 @@ export function addTenant(program: Command, out: Output): void {
       if (eventsFloor === undefined && ipAddresses === undefined)
         throw new UsageError('Give at least one of --events-floor and --ip-addresses.')
       const floor = eventsFloor === 'default' ? null : eventsFloor
+      if (typeof floor === 'string' && parseEventsFloor(floor) === undefined)
+        throw new UsageError('--events-floor must be 1d to 36500d, off or default.')
       await printChange(options, out, admin =>
         admin.tenants.update(tenant, {
           ...(floor !== undefined && { events_floor: floor }),

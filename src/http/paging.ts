@@ -71,7 +71,7 @@ export function decodeCursor<Checks extends PartCheck[]>(
 
 export function invalidCursor(): Problem {
   const message =
-    'is invalid. Use next_cursor of the previous page of this list, or omit it to start with the first page'
+    'is invalid. Use next_cursor of the previous page of this list, or omit cursor to start with the first page'
   return problems.invalid([{ pointer: '/cursor', message }])
 }
 

@@ -104,7 +104,7 @@ function seconds(value: unknown): number | null {
 }
 
 /** The last page of each list in a file, by the list's URL. */
-type LastPages = Map<string, { line: number; hasMore: boolean }>
+type LastPages = Map<string | null, { line: number; hasMore: boolean }>
 
 /**
  * The objects of a file: responses of Stripe's list endpoints, arrays or single objects. After the last one, fails if a list is
@@ -117,7 +117,7 @@ export async function* stripeFileRows(chunks: AsyncIterable<string>): AsyncGener
   for (const [url, { line, hasMore }] of lastPages)
     if (hasMore)
       throw new FileError(
-        `The list ${url} is incomplete: its last page, at line ${line}, has "has_more": true. Export all pages, or let Kontor read them from Stripe with --key-file.`,
+        `${url === null ? 'A list in the file' : `The list ${url}`} is incomplete: its last page, at line ${line}, has "has_more": true. Export all pages, or let Kontor read them from Stripe with --key-file.`,
       )
 }
 
@@ -132,7 +132,7 @@ function documentRows(text: string, line: number, lastPages: LastPages): (Row | 
   if (!isObject(value)) return [{ line, column: null, reason: 'is not a JSON object' }]
   if (value.object !== 'list' && value.object !== 'search_result') return [{ line, cells: value, text }]
   if (!Array.isArray(value.data)) return [{ line, column: 'data', reason: 'is not an array' }]
-  lastPages.set(String(value.url ?? 'without a URL'), { line, hasMore: value.has_more === true })
+  lastPages.set(value.url ? String(value.url) : null, { line, hasMore: value.has_more === true })
   return itemRows(text, objectFields(text).findLast(([name]) => name === 'data')![1], line, lastPages)
 }
 

@@ -231,7 +231,7 @@ test('a threshold out of range is rejected with an explanation; so is a duplicat
     assert.match(body.errors[0].message, /^must be a number from [\d.]+ to \d+, null \(off\) or "default"$/)
   }
   const cli = (text: string) => kontor('alert', 'rules', tenant.name, '--set', text)
-  assert.match((await cli('mrr_drop=7')).err, /mrr_drop must be a number from 0.001 to 1/)
+  assert.match((await cli('mrr_drop=7')).err, /mrr_drop must be a number from 0.001 to 1, off or default/)
   const twice = await cli('lag=off, lag=3')
   assert.deepEqual([twice.code, /lag is given twice/.test(twice.err)], [2, true])
   assert.equal((await set({ refused_share: 1, mrr_drop: 0.001, source_silent: 1, lag: 1 })).status, 200)

@@ -50,7 +50,7 @@ test('the events floor is set, and reset to the default of the installation', as
   assert.equal((await done('tenant', 'update', tenant.id, '--events-floor', 'off')).events_floor, 'off')
   const refused = await kontor('tenant', 'update', 'acme', '--events-floor', 'soon')
   assert.deepEqual([refused.code, refused.out], [2, ''])
-  assert.match(refused.err, /--events-floor must be 1d to 36500d, or off/)
+  assert.match(refused.err, /--events-floor must be 1d to 36500d, off or default/)
   assert.equal((await done('tenant', 'update', 'acme', '--events-floor', 'default')).events_floor, null)
 })
 

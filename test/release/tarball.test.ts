@@ -32,7 +32,7 @@ test(`the tarball works in an empty folder, ${how}: server, console, guides, scr
   const env = { KONTOR_PORT: '0', KONTOR_OPS_PORT: 'off', ...(isLong ? {} : await databaseSettings(t)) }
   const server = startProgram(t, join(folder, 'node_modules/.bin/kontor'), ['start'], env, { cwd: folder })
   const [, url] = await hears(server, /is running at (\S+)/)
-  const [, keys] = await hears(server, /They are in the file (.+)\. Copy/)
+  const [, keys] = await hears(server, /The keys are in the file (.+)\. Copy/)
   const [, key] = /^PRIVATE_KEY=(.+)$/m.exec(await readFile(keys!, 'utf8'))!
   for (const path of ['/openapi.json', '/docs', '/docs/guides/webhooks', '/console', '/k.js'])
     assert.equal((await fetch(url + path)).status, 200, path)

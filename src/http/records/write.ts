@@ -324,15 +324,14 @@ function hasNoIdentifier(body: Record<string, unknown>): boolean {
 }
 
 function missingTarget(entityType: EntityType, { data }: Record<string, unknown>): ValidationError {
-  if (entityType !== 'product')
-    return { pointer: '/id', message: 'is required: identify the record by id or externalId' }
+  if (entityType !== 'product') return { pointer: '/id', message: 'is required, unless externalId is given' }
   for (const name of ['sku', 'code']) {
     const value = isObject(data) ? data[name] : undefined
     if (typeof value === 'string' && isTooLongForName(value)) {
       return { pointer: `/data/${name}`, message: 'must have at most 255 characters to identify a product' }
     }
   }
-  const message = 'is required: identify the record by id, externalId, data.sku or data.code'
+  const message = 'is required, unless externalId, data.sku or data.code is given'
   return { pointer: '/id', message }
 }
 

@@ -140,7 +140,7 @@ export function findCurrency(currency: string, { reportingCurrency }: Policy): s
   if (currency !== REPORTING) return currency
   if (reportingCurrency !== null) return reportingCurrency
   const message =
-    'must be a currency code: the tenant has no reporting currency. Set one with `kontor policy set --tenant T reporting_currency=EUR`'
+    'cannot be "reporting", because the tenant has no reporting currency. Use a currency code, or set a reporting currency with `kontor policy set --tenant T reporting_currency=EUR`'
   throw problems.invalid([{ pointer: '/currency', message }])
 }
 
