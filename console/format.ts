@@ -57,9 +57,11 @@ export function words(name: Maybe<string>): string {
   return phrase.charAt(0).toUpperCase() + phrase.slice(1)
 }
 
-/** payment_failed → payment failed */
+/** payment_failed → payment failed, one_time_price → one-time price */
 export function lowerWords(name: Maybe<string>): string {
-  return String(name ?? '').replaceAll('_', ' ')
+  return String(name ?? '')
+    .replace(/^one_time_/, 'one-time ')
+    .replaceAll('_', ' ')
 }
 
 const ROUTES: Record<string, string> = {

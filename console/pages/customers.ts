@@ -42,7 +42,7 @@ const TONES: Partial<Record<Customer['status'], Tone>> = { active: 'good', at_ri
 const MEANINGS: Record<Exclude<(typeof SEGMENTS)[number][0], ''>, string> = {
   new: 'First purchase or payment in the last 30 days, with any status',
   active: 'Has MRR',
-  at_risk: 'Has MRR and an overdue payment or a scheduled cancellation, or has an unpaid subscription',
+  at_risk: 'Has a past-due or unpaid subscription, or has MRR with an overdue payment or a scheduled cancellation',
   trial: 'In a trial, no payment yet',
   churned: 'Paid for a subscription before, no MRR now',
   buyer: 'Has purchases, but never paid for a subscription',

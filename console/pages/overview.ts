@@ -258,7 +258,7 @@ function HealthSigns({ health, hours }: { health: Health; hours: SeriesRow[] | n
     free === null
       ? null
       : {
-          label: 'Disk of the server, used',
+          label: 'Server disk used',
           value: percent(1 - free),
           note:
             days !== null && days < FAR_DAYS

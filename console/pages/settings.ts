@@ -212,7 +212,7 @@ function EventForm({ own, refresh }: { own: TenantSettings; refresh(): Promise<v
     }),
     h(TextField, {
       ...{ id: 'events_floor', label: 'Maximum event age', value: floor ?? '', placeholder: '3650d', size: 8 },
-      hint: 'For events sent with public tracking keys: an older event gets the oldest allowed time. For example 3650d, or off for no limit. Leave empty to use the default of the server.',
+      hint: 'Applies to events sent with public tracking keys. The time of an older event is set to the oldest allowed time. For example 3650d, or off for no limit. Leave empty to use the default of the server.',
     }),
     h(SelectField, {
       ...{ id: 'ip_addresses', label: 'IP addresses of events', value: addresses },

@@ -72,7 +72,7 @@ test('stories about growth in Chromium', { timeout: 900_000 }, async t => {
     await page.getByRole('button', { name: 'At risk' }).click()
     await page.waitForURL(/segment=at_risk.*sort=mrr/)
     await eventually('only customers at risk', async () => (await rowNames(page)).join() === 'Large Risk,Small Risk')
-    await page.getByText('At risk: Has MRR and an overdue payment').waitFor()
+    await page.getByText('At risk: Has a past-due or unpaid subscription').waitFor()
     await page.getByText('Columns', { exact: true }).click()
     await page.getByRole('button', { name: 'Plan', exact: true }).click()
     await page.getByRole('columnheader', { name: 'Plan' }).waitFor()

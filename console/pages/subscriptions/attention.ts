@@ -93,7 +93,7 @@ function Lists({ report, route, scope }: ListsProps): VNode {
       </details>`
     }
     ${list('Cancellations', report.cancellations, columns.cancellations, 'cancel_page', `No cancellations ${within}.`, 'cancellations')}
-    ${list('Renewals', report.renewals, columns.renewals, 'renewal_page', `No renewals of subscriptions longer than a month ${within}.`, 'renewals')}
+    ${list('Renewals', report.renewals, columns.renewals, 'renewal_page', `No renewals of billing periods longer than a month ${within}.`, 'renewals')}
     <details open=${route.query.has('billing_page')}>
       <summary>Upcoming billing: ${plural(report.upcoming_billing.count, 'charge')} ${within}</summary>
       ${list('Upcoming billing', report.upcoming_billing, columns.upcomingBilling, 'billing_page', `No charges expected ${within}.`, 'upcoming_billing')}
@@ -126,7 +126,7 @@ function AtRisk({ report }: { report: AttentionReport }): VNode {
       tile('MRR at risk', issues, [...failing.values()], due),
       tile('Amount due', issues, open.map(amountDue), 'failed and overdue invoices', due),
       tile(
-        'MRR ending',
+        'MRR of scheduled cancellations',
         cancellations,
         cancellations.results.map(row => row.mrr_at_risk),
         plural(cancellations.count, 'cancellation'),
@@ -184,7 +184,7 @@ function attentionColumns(): AttentionColumns {
     cancellations: [
       account,
       { label: 'End date', cell: row => dueCell(row.cancels_at) },
-      { label: 'MRR ending', cell: row => amount(row.mrr_at_risk), kind: 'number' },
+      { label: 'MRR', cell: row => amount(row.mrr_at_risk), kind: 'number' },
       { label: 'Reason', cell: row => (row.reason ? words(row.reason) : NONE), kind: 'long' },
       subscription,
     ],

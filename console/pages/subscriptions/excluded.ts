@@ -106,9 +106,14 @@ const COLUMNS: Column<Exclusion>[] = [
   },
 ]
 
+/** In place of the hint of the API, which names a query parameter. */
+const HINTS: Partial<Record<string, string>> = {
+  other_currency: "Select the subscription's currency, or all currencies, at the top of the page.",
+}
+
 function Reason({ row: { reason_code, reason, fix_hint } }: { row: Exclusion }): VNode {
   return html`
     <span title=${reason}>${h(Badge, { text: lowerWords(reason_code) })}</span>
-    <span class="reason faint">${h(Prose, { text: fix_hint })}</span>
+    <span class="reason faint">${h(Prose, { text: HINTS[reason_code] ?? fix_hint })}</span>
   `
 }

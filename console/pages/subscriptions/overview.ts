@@ -232,7 +232,7 @@ function AttentionCounts({
         note: isCounted ? writtenOff || 'failed or overdue payments' : 'including written-off invoices',
         href,
       },
-      { label: 'Renewals', value: number(attention.renewals), note: 'subscriptions longer than a month', href },
+      { label: 'Renewals', value: number(attention.renewals), note: 'billing periods longer than a month', href },
       { label: 'Cancellations', value: number(attention.cancellations), note: 'in the next 30 days', href },
       {
         label: 'Upcoming billing',

@@ -8,8 +8,8 @@ import type { JsonObject } from '../json/json.ts'
 import { type ChannelRule, channelOf } from './channels.ts'
 
 /**
- * lead: no purchase and no payment. trial: a running trial and no payment yet. active: MRR above 0. at_risk: MRR above 0
- * with an overdue payment or a scheduled cancellation, or a subscription that is unpaid. churned: paid before, no MRR now.
+ * lead: no purchase and no payment. trial: a running trial and no payment yet. active: MRR above 0. at_risk: a past-due or
+ * unpaid subscription, or MRR above 0 with an overdue payment or a scheduled cancellation. churned: paid before, no MRR now.
  * buyer: purchases, but never a paid subscription.
  */
 export const CUSTOMER_STATUSES = ['lead', 'trial', 'active', 'at_risk', 'churned', 'buyer'] as const
