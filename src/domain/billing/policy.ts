@@ -85,11 +85,11 @@ const RULES = {
   arpa: 'MRR ÷ accounts with MRR > 0',
   movements: {
     unit: 'account_and_currency',
-    new: "An account's first rise above 0.",
-    expansion: 'A rise from above 0; a second subscription is expansion.',
-    contraction: 'A fall to above 0.',
-    churn: 'Any fall to 0.',
-    reactivation: 'A later rise from 0.',
+    new: "An account's first increase above 0.",
+    expansion: 'An increase from an amount above 0; a second subscription is expansion.',
+    contraction: 'A decrease to an amount above 0.',
+    churn: 'Any decrease to 0.',
+    reactivation: 'A later increase from 0.',
     fx: 'Only in the reporting currency: the effect of exchange rates alone.',
     identity: 'opening + new + expansion + reactivation − contraction − churn + fx = closing',
   },
@@ -126,7 +126,8 @@ export const SETTINGS: { [Name in keyof Policy]: Setting<Name> } = {
   ),
   pastDueGraceDays: {
     name: 'past_due_grace_days',
-    meaning: 'days after which a past-due subscription stops counting; none: it counts until it is unpaid or canceled',
+    meaning:
+      'days after which a past-due subscription stops counting; none: a past-due subscription counts until it is unpaid or canceled',
     values: `none or an integer from 0 to ${MAX_GRACE_DAYS}`,
     parse(value) {
       if (value === 'none' || value === null) return null
