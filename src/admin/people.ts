@@ -474,7 +474,8 @@ export const PersonView = Type.Object(
         kind: Type.Enum([...IDENTIFIER_KINDS]),
         value: Type.String(),
         verified: Type.Boolean({
-          description: 'Whether a record, a signed source, a server key or an operator links it to the person',
+          description:
+            'Whether a record, a source or a server key reported its link to the person, or a user created the link (merge, verify)',
         }),
         first_seen_at: Timestamp,
         /** Set if the identifier now belongs to another person. Earlier events with it remain here. */

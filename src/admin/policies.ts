@@ -104,7 +104,7 @@ const policySettings = {
       medium: Type.Optional(Type.Array(Type.String())),
       campaign: Type.Optional(Type.Array(Type.String())),
     }),
-    { description: 'Rules for marketing channels. They come before the default rules' },
+    { description: 'Rules for marketing channels. Kontor checks them before its default rules' },
   ),
   plan_groups: Type.Record(Type.String(), Type.Array(Type.String()), {
     description: 'By group, the names of its plans, or the ids of their prices or products',

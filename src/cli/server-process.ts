@@ -41,7 +41,7 @@ export function exitInTime(stopped: Promise<void>, drainMs: number, out: Output)
 function sayAborted(drainMs: number, out: Output): void {
   out.say(
     `Shutdown took longer than ${(2 * drainMs) / 1_000} s (twice KONTOR_DRAIN_TIMEOUT). Remaining work is aborted. ` +
-      'Acknowledged data is safe. Kontor continues with it when it starts again.',
+      'Acknowledged data is safe. Kontor processes it after the restart.',
   )
 }
 
@@ -56,7 +56,7 @@ export function waitForStopSignal(out: Output): Promise<void> {
         out.say(`\nStopping (${why}): completing requests in flight. A second signal stops immediately.`)
         resolve()
       } else if (now - first > ECHO_MS) {
-        out.say('Stopped immediately. Acknowledged data is safe. Kontor recovers it when it starts again.')
+        out.say('Stopped immediately. Acknowledged data is safe. Kontor processes it after the restart.')
         process.exit(1)
       }
     }

@@ -115,7 +115,7 @@ function changeRoutes(app: App, parts: { admin: RequestAdmin }): void {
   route('POST', '/admin/v1/people/:id/verify', {
     summary: 'Verify an identifier of a person',
     description:
-      'Confirms a link that only unverified input made. Exports and erasures that start from the identifier then cover the whole person.',
+      'Confirms a link that only unverified senders reported. Exports and erasures that start from the identifier then cover the whole person.',
     problems: [409],
     params: ById,
     body: Type.Object(

@@ -81,7 +81,10 @@ export const NewKeyBody = Type.Object(
       Type.Array(Type.String(), { maxItems: 100, description: `For a private key; default: ${SCOPES.join(', ')}` }),
     ),
     server: Type.Optional(
-      Type.Boolean({ description: 'A server key: a tracking key that may also link and merge people. Keep it secret' }),
+      Type.Boolean({
+        description:
+          'A server key: a tracking key whose events create verified links between identifiers and can merge people. Keep it secret',
+      }),
     ),
     role: Type.Optional(
       Type.Enum([...ROLES], {
