@@ -3,6 +3,7 @@ import type { NormalizedEvent } from '../../domain/events/types.ts'
 import { isObject, type JsonObject, parseJson } from '../../domain/json/json.ts'
 import { readShopId, type ShopChange, type ShopRecord } from '../../domain/providers/shops/shop.ts'
 import { sumRefunds } from '../../domain/providers/shops/shopify.ts'
+import { listVariations } from '../../domain/providers/shops/woocommerce.ts'
 import { readEntityType, readShopChanges } from '../../domain/providers/shops.ts'
 import type { EntityType, RecordChange } from '../../domain/records/records.ts'
 import { timestampText } from '../../domain/time.ts'
@@ -66,6 +67,8 @@ function recordChanges(reported: ReportedChange, families: Map<string, KnownFami
   const parent = parentId === null ? undefined : family?.get(parentId)
   // The product was deleted at the same time or later, so the variant is deleted with it.
   if (parent && !parent.isLive && parent.at >= change.at) return []
+  // A newer version of the product does not list it any more.
+  if (parent?.variations && parent.at > change.at && !parent.variations.includes(id)) return []
   family?.set(id, { at: change.at, isLive: true })
   return [buildWrite(reported, change.record)]
 }
@@ -76,8 +79,8 @@ function importedUntil({ event, change }: ReportedChange): string {
   return change.at > receivedAt ? change.at : receivedAt
 }
 
-/** When each record of a product last changed, by id. */
-type KnownFamily = Map<string, { at: string; isLive: boolean }>
+/** When each record of a product last changed, by id. `variations`: the records of the variations that the product lists. */
+type KnownFamily = Map<string, { at: string; isLive: boolean; variations?: string[] | undefined }>
 
 function productChanges(
   reported: ReportedChange,
@@ -94,7 +97,8 @@ function productChanges(
   // Even if it was never seen: an older version that arrives later stays deleted.
   const deleted = records.length === 0 ? [...new Set([id, ...gone])] : gone
   for (const member of deleted) family.set(member, { at, isLive: false })
-  for (const record of records) family.set(record.id, { at, isLive: true })
+  const variations = isSnapshot ? undefined : kept
+  for (const record of records) if (!isStale) family.set(record.id, { at, isLive: true, variations })
   return [
     ...records.map(record => buildWrite(reported, record)),
     ...deleted.map(member => buildDelete(reported, 'product', member)),
@@ -117,7 +121,10 @@ async function loadKnownFamilies(client: pg.PoolClient, all: ReportedChange[]): 
   if (families.size === 0) return new Map()
   const known = new Map<string, KnownFamily>([...families.keys()].map(text => [text, new Map()]))
   for (const row of await loadFamilies(client, [...families.values()]))
-    known.get(familyText(row))!.set(row.memberId, { at: row.sourceUpdatedAt, isLive: !row.deleted })
+    known.get(familyText(row))!.set(row.memberId, {
+      ...{ at: row.sourceUpdatedAt, isLive: !row.deleted },
+      variations: row.variations === null ? undefined : listVariations(row.id, parseJson(row.variations)),
+    })
   return known
 }
 

@@ -3,20 +3,26 @@ import { VERSION_FORMAT } from './records.ts'
 /** A product of a shop: its own record, and those of its variants (`<id>/<variant>`). */
 export type Family = { tenantId: number; id: string }
 
-type FamilyMember = Family & { memberId: string; sourceUpdatedAt: string; deleted: boolean }
+type FamilyMember = Family & {
+  memberId: string
+  sourceUpdatedAt: string
+  deleted: boolean
+  /** JSON text, of a product of WooCommerce, which lists its variations. */
+  variations: string | null
+}
 
 /** Ids are compared by their bytes, so every id that starts with `<id>/` sorts before `<id>0`. */
 export async function loadFamilies(db: Db, families: Family[]): Promise<FamilyMember[]> {
   return queryRows<FamilyMember>(
     db,
-    `select f.tenant_id as "tenantId", f.id, r.id as "memberId", r.deleted,
+    `select f.tenant_id as "tenantId", f.id, r.id as "memberId", r.deleted, r.variations,
        to_char(r.source_updated_at at time zone 'UTC', ${VERSION_FORMAT}) as "sourceUpdatedAt"
      from unnest($1::int[], $2::text[]) as f (tenant_id, id)
      cross join lateral (
-       select id, source_updated_at, deleted from records
+       select id, source_updated_at, deleted, data -> 'source' -> 'variations' as variations from records
        where tenant_id = f.tenant_id and entity_type = 'product' and id = f.id
        union all
-       select id, source_updated_at, deleted from records
+       select id, source_updated_at, deleted, null from records
        where tenant_id = f.tenant_id and entity_type = 'product' and id > f.id || '/' and id < f.id || '0'
      ) r`,
     [families.map(({ tenantId }) => tenantId), families.map(({ id }) => id)],

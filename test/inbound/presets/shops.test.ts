@@ -67,6 +67,11 @@ const order = (id: number, more: object = {}) => ({
   ...{ customer: { id: 207119551, email: 'jon@example.com' }, ...more },
 })
 
+function permutations<T>(all: T[]): T[][] {
+  if (all.length === 0) return [[]]
+  return all.flatMap((one, i) => permutations(all.toSpliced(i, 1)).map(rest => [one, ...rest]))
+}
+
 test('shopify: a product with one variant is one record, with the object as received', async () => {
   const shop = await makeSource(server, { preset: 'shopify' })
   await shopify(shop, 'products/create', product(101, '2024-01-01T10:00:00Z', [variant(1, 'Default Title')]))
@@ -201,8 +206,6 @@ test('shopify: refunds and versions of an order add up in any order of arrival a
     id => ['refunds/create', { ...r2, order_id: id }],
     id => ['orders/updated', order(id, { ...updated, updated_at: '2022-01-14T00:00:00Z', refunds: [r1] })],
   ]
-  const permutations = <T>(all: T[]): T[][] =>
-    all.length === 0 ? [[]] : all.flatMap((one, i) => permutations(all.toSpliced(i, 1)).map(rest => [one, ...rest]))
   for (const [i, sequence] of permutations(events).entries()) {
     const id = 6100 + i
     await shopify(shop, 'orders/create', order(id))
@@ -353,6 +356,32 @@ test('shopify: thousands of variants and characters that cannot be stored are ha
   const strange = JSON.stringify(order(5301, { note: 'a?b' })).replace('a?b', 'a\\u0000b\\ud800')
   await shopify(shop, 'orders/create', strange as never)
   assert.equal((await record('orders/5301')).data.source.note, 'a\ufffdb\ufffd')
+})
+
+test('woocommerce: a variation that the product no longer lists is gone, in any order of arrival', async () => {
+  const shop = await makeSource(server, { preset: 'woocommerce' })
+  const at = (day: string) => ({ date_modified_gmt: `2022-01-${day}T10:00:00` })
+  const parent = (id: number, day: string, variations: number[]) => ({
+    ...{ id, name: 'Shirt', type: 'variable', catalog_visibility: 'visible', parent_id: 0, variations, ...at(day) },
+  })
+  const variation = (id: number, parent_id: number) => ({
+    ...{ id, parent_id, type: 'variation', name: `Shirt ${id}`, price: '9.00', ...at('02') },
+  })
+  const events = [
+    (id: number) => parent(id, '01', [51, 52]),
+    (id: number) => variation(51, id),
+    (id: number) => variation(52, id),
+    (id: number) => parent(id, '03', [51]),
+  ]
+  for (const [i, sequence] of permutations(events).entries()) {
+    const id = 8100 + i
+    for (const event of sequence) {
+      await woocommerce(shop, 'product.updated', event(id))
+      await server.settled()
+    }
+    const found = [await record(`products/${id}%2F51`), await record(`products/${id}%2F52`)]
+    assert.deepEqual([found[0] !== null, found[1] !== null], [true, false], String(sequence.map(e => e(id).id)))
+  }
 })
 
 test('woocommerce: products, variations, customers and orders; a cart is no order, a guest no contact', async () => {

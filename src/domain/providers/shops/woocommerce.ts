@@ -43,11 +43,16 @@ function toProduct(event: ShopEvent, id: string, at: string): ShopChange {
   const ownId = isVariation ? `${parent}/${id}` : id
   const record = { entityType: 'product', id: ownId, fields: productFields(product), source: event.payload } as const
   if (isVariation) return { op: 'write', at, record }
-  const kept = readList(product.variations).flatMap(variation => {
-    const variationId = readShopId(isObject(variation) ? variation.id : variation)
-    return variationId === null ? [] : [`${id}/${variationId}`]
-  })
+  const kept = listVariations(id, product.variations)
   return { op: 'product', at, id, records: [record], kept, isSnapshot: false, handle: null }
+}
+
+/** The record ids of the variations that a product lists. */
+export function listVariations(productId: string, variations: unknown): string[] {
+  return readList(variations).flatMap(variation => {
+    const variationId = readShopId(isObject(variation) ? variation.id : variation)
+    return variationId === null ? [] : [`${productId}/${variationId}`]
+  })
 }
 
 function productFields(product: JsonObject): JsonObject {
