@@ -24,7 +24,6 @@ import {
   type Body,
   cdpPayload,
   type Draft,
-  type Envelope,
   eventTypeOf,
   type Items,
   idField,
