@@ -132,6 +132,18 @@ test('an id in a header is read even if the source sets the event type', () => {
   assert.doesNotMatch(message({ a: 1 }, settings)!, /has no id/)
 })
 
+test('the events of an array have different ids, although they share the id in the header', () => {
+  const context = inboundContext({ preset: 'standard-webhooks', headers: { 'webhook-id': 'm5' } })
+  const body = [{ type: 'a', n: 1 }, { type: 'a', n: 2 }, { type: 'a' }]
+  const ids = received(body, context).events.map(event => event.inboundEventId)
+  assert.equal(new Set(ids).size, 3)
+  assert.ok(ids.every(id => id?.startsWith('m5/')))
+  assert.deepEqual(
+    received(body.toReversed(), context).events.map(event => event.inboundEventId),
+    ids.toReversed(),
+  )
+})
+
 test("a webhook's own time is used if it has one", () => {
   const standard = { type: 'order.paid', timestamp: '2024-12-30T20:26:10.344Z', data: {} }
   const times = [

@@ -5,7 +5,7 @@ import { parseEmail } from '../../identity/identifiers.ts'
 import { itemId } from '../../ids.ts'
 import { findPreset, isShopifyTest } from '../../inbound/presets.ts'
 import type { EventTypeOverride } from '../../inbound/source-config.ts'
-import { isObject, type JsonObject, objectFields, valueAt } from '../../json/json.ts'
+import { canonicalJson, isObject, type JsonObject, objectFields, textDigest, valueAt } from '../../json/json.ts'
 import { isShop } from '../../providers/shops.ts'
 import { isStripeEvent, stripeObject } from '../../providers/stripe/objects.ts'
 import { occurredAt, parseTimestamp } from '../../time.ts'
@@ -443,6 +443,12 @@ function readTime(value: unknown): Date | null {
 
 const ID_REQUIRED = 'the event has no id, so a repeat cannot be detected; the source requires one (require_event_id)'
 
+/** The id in a header of the request. The events of an array share it, and differ by their content. */
+function headerEventId({ preset, headers }: InboundContext, item: JsonObject, isAlone: boolean): string | null {
+  const id = findPreset(preset)?.eventId(headers, {}) ?? null
+  return id === null || isAlone ? id : `${id}/${textDigest(canonicalJson(item))}`
+}
+
 function readEventId(
   item: JsonObject,
   { context, provider, isAlone }: { context: InboundContext; provider: ProviderFields | null; isAlone: boolean },
@@ -452,8 +458,8 @@ function readEventId(
   if (own !== null) return own
   const atPath = context.eventIdPath === null ? undefined : valueAt(item, context.eventIdPath)
   // a body without an event type may still have its id in a header
-  const inHeader = isAlone ? findPreset(context.preset)?.eventId(context.headers, {}) : null
-  const found = atPath ?? provider?.eventId ?? inHeader
+  const inHeader = headerEventId(context, item, isAlone)
+  const found = atPath ?? (isAlone ? (provider?.eventId ?? inHeader) : (inHeader ?? provider?.eventId))
   if (found === undefined || found === null || found === '') {
     if (context.requireEventId) errors.push({ pointer: '/inbound_event_id', message: ID_REQUIRED })
     return null
