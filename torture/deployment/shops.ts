@@ -47,7 +47,7 @@ export function adminAt(url: string, key: string): Admin {
 /** The first start writes the keys to a file and prints its path. */
 export async function adminKeyIn(logFile: string): Promise<string> {
   for (let patience = 200; ; patience--) {
-    const file = /They are in the file (.+)\. Copy them/.exec(await readFile(logFile, 'utf8'))?.[1]
+    const file = / in the file (.+)\. Copy them/.exec(await readFile(logFile, 'utf8'))?.[1]
     const key = file && /^ADMIN_KEY=(.+)$/m.exec(await readFile(file, 'utf8'))?.[1]
     if (key) return key
     if (patience === 0) throw new Error(`${logFile} contains no admin key`)
