@@ -176,6 +176,10 @@ export function forward({
         answer.on('error', answered).on('close', answered)
         answer.resume()
       })
+      outgoing.on('upgrade', (answer, socket) => {
+        socket.destroy()
+        resolve({ status: answer.statusCode!, ms: took() })
+      })
       outgoing.end(body)
     } catch (error) {
       fail(error as Error)

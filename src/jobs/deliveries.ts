@@ -156,6 +156,9 @@ const READ_BYTES = 1_048_576
 const TARGET_MS = 1_000
 const LEASE_EVERY_MS = 5_000
 const MAX_PAUSE_MS = 60_000
+// Messages that waited longer are read again, because an erasure may have deleted them.
+const BUFFERED_MS = 1_000
+const PAUSE_STEP_MS = 500
 
 type ChannelOptions = {
   id: string
@@ -193,6 +196,7 @@ async function drain(options: ChannelOptions): Promise<void> {
   let wake = () => {}
   const readTarget = createTargetReader(options)
   let leasedAt = Date.now()
+  let readAt = 0
   const isHeldBack = () =>
     inFlight >= (failuresInARow >= FAILURES_TO_SLOW ? 1 : MAX_AT_A_TIME) || Date.now() < pausedUntil
   const isFull = () => held.size >= MAX_HELD || heldBytes >= MAX_HELD_BYTES
@@ -215,6 +219,7 @@ async function drain(options: ChannelOptions): Promise<void> {
   }
 
   async function fill(): Promise<boolean> {
+    readAt = Date.now()
     const due = await readDue(pool, id, { limit: READ_AT_A_TIME, maxBytes: READ_BYTES, held: [...held.keys()] })
     const deleted = due.filter(({ data }) => data === null)
     if (deleted.length > 0)
@@ -257,10 +262,15 @@ async function drain(options: ChannelOptions): Promise<void> {
     }
     const current = await readTarget()
     if (current === null) break
-    if (buffer.length === 0 && !isFull() && !(await fill()) && held.size === 0) break
+    // The pause also applies to messages that become due meanwhile.
+    const isPaused = () => Date.now() < pausedUntil
+    if (buffer.length === 0 && !isFull() && !(await fill()) && held.size === 0 && !isPaused()) break
     if (buffer.length === 0 || isHeldBack()) {
-      const pauseMs = pausedUntil - Date.now()
-      await nextChange(pauseMs > 0 ? Math.min(pauseMs, LEASE_EVERY_MS) : LEASE_EVERY_MS)
+      await nextChange(isPaused() ? PAUSE_STEP_MS : LEASE_EVERY_MS)
+      continue
+    }
+    if (Date.now() - readAt > BUFFERED_MS) {
+      for (const { id } of buffer.splice(0)) release(id)
       continue
     }
     inFlight++

@@ -36,6 +36,16 @@ const makeDue = (id: string) =>
     [id],
   )
 
+/** All messages were attempted. */
+const drainedForNow = (id: string) =>
+  eventually('nothing due', async () => {
+    const { rows } = await server.pool.query<{ due: boolean }>(
+      'select exists (select from delivery_queue where destination_id = $1 and next_attempt_at <= now()) as due',
+      [id],
+    )
+    return !rows[0]!.due
+  })
+
 test('an event is sent once, signed according to Standard Webhooks, with the row of the API as its data', async () => {
   const tenant = await server.anotherTenant('signed')
   const destination = await destinations.create({
@@ -338,6 +348,75 @@ test('a destination that does not respond delays no other, and a redirect is not
   receiver.answerWith((_, response) => response.writeHead(200).end())
 })
 
+test('a response that switches protocols is a failed attempt', async () => {
+  const tenant = await server.anotherTenant('switching')
+  const { id } = await destinations.create({ tenant: tenant.id, url: `${receiver.url}/switching`, what: ['events'] })
+  receiver.answerWith((_, response) =>
+    response.socket!.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n'),
+  )
+  await track(tenant, { event_type: 'page_view', visitor: 'v-101' })
+  const attempt = await eventually('an attempt', async () => {
+    const [first] = await destinations.deliveries(id, { limit: 1, outcome: null, before: null })
+    return first
+  })
+  assert.deepEqual([attempt.outcome, attempt.error], ['retrying', 'answered 101'])
+  receiver.answerWith((_, response) => response.writeHead(200).end())
+  await makeDue(id)
+  await drained(id)
+})
+
+test('429 also pauses messages that become due afterwards', async () => {
+  const tenant = await server.anotherTenant('throttled')
+  const make = (path: string) => destinations.create({ tenant: tenant.id, url: receiver.url + path, what: ['events'] })
+  const [throttled, prompt] = [await make('/throttled'), await make('/not-throttled')]
+  receiver.answerWith(({ path }, response) =>
+    path === '/throttled' ? response.writeHead(429, { 'retry-after': '40' }).end() : response.writeHead(200).end(),
+  )
+  await track(tenant, { event_type: 'page_view', visitor: 'v-1' })
+  await eventually('the first attempt', async () => (await destinations.show(throttled.id)).health.last_attempt_at)
+  for (let i = 2; i <= 6; i++) {
+    await track(tenant, { event_type: 'page_view', visitor: `v-${i}` })
+    await sentTo('/not-throttled', i)
+    await drained(prompt.id)
+  }
+  assert.equal(receiver.on('/throttled').length, 1)
+  for (const { id } of [throttled, prompt]) await destinations.delete(id)
+  receiver.answerWith((_, response) => response.writeHead(200).end())
+})
+
+test('after an erasure, messages that wait for a slow receiver are not sent', async () => {
+  const tenant = await server.tenantWithServerKey('slow')
+  const { id } = await destinations.create({ tenant: tenant.id, url: `${receiver.url}/slow`, what: ['events'] })
+  const waiting: (() => void)[] = []
+  receiver.answerWith(({ path }, response) => {
+    if (path === '/slow') waiting.push(() => response.writeHead(200).end())
+    else response.writeHead(200).end()
+  })
+  const batch = Array.from({ length: 60 }, (_, i) => ({
+    ...{
+      type: 'track',
+      event: 'E',
+      userId: 'u-slow',
+      messageId: `slow-${i}`,
+      properties: { email: 'slow@example.com' },
+    },
+  }))
+  const traits = { email: 'slow@example.com' }
+  await post('/v1/identify', tenant.trackingKey, { type: 'identify', userId: 'u-slow', messageId: 'slow', traits })
+  const began = performance.now()
+  assert.equal((await post('/v1/batch', tenant.trackingKey, { batch })).status, 200)
+  const inFlight = (await sentTo('/slow', 16)).length
+  await server.settled()
+  await server.admin.erasures.erase({ tenant: tenant.id, email: 'slow@example.com' })
+  // shorter waits are covered by the time that an erasure takes
+  await eventually('the messages in memory are old', () => performance.now() - began > 3_000)
+  receiver.answerWith((_, response) => response.writeHead(200).end())
+  for (const answer of waiting) answer()
+  await drained(id)
+  assert.equal(receiver.on('/slow').length, inFlight)
+  await destinations.delete(id)
+})
+
 test('a tenant can have at most 100 destinations', async () => {
   const tenant = await server.anotherTenant('many')
   const make = () =>
@@ -439,8 +518,20 @@ test('an erased person is in no stored or waiting message', async () => {
     traits: { email: 'ada@example.com' },
   })
   await server.settled()
-  await eventually('attempts', async () => (await destinations.show(destination.id)).health.last_attempt_at)
+  const responses = async () => {
+    const { rows } = await server.pool.query<{ type: string; response: string | null }>(
+      'select type, response from delivery_attempts where destination_id = $1',
+      [destination.id],
+    )
+    return rows
+  }
+  await eventually('attempts of all messages', async () => {
+    const types = new Set((await responses()).map(({ type }) => type.split('.')[0]))
+    return ['contact', 'order', 'conversion', 'event'].every(type => types.has(type))
+  })
+  await drainedForNow(destination.id)
   await server.admin.erasures.erase({ tenant: tenant.id, email: 'ada@example.com' })
+  assert.doesNotMatch(JSON.stringify(await responses()), /ada@/)
   const { rows } = await server.pool.query(
     `select type, data from outbox where tenant_id = (select tenant_id from destinations where id = $1)`,
     [destination.id],

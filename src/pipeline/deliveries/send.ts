@@ -159,6 +159,10 @@ function post(url: URL, { agent, headers, body, signal }: Post): Promise<Incomin
     })
     outgoing.on('response', resolve)
     outgoing.on('error', reject)
+    outgoing.on('upgrade', (_, socket) => {
+      socket.destroy()
+      reject(new Error('answered 101'))
+    })
     outgoing.end(bytes)
   })
 }

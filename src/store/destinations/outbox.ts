@@ -133,11 +133,18 @@ export async function deleteEventMessages(db: Db, tenantId: number, eventIds: st
 /** Deletes messages about records, which have subjects like contact/ID. */
 export async function deleteRecordMessages(db: Db, tenantId: number, objects: string[]): Promise<void> {
   if (objects.length === 0) return
-  await queryLong(db, `delete from outbox where tenant_id = $1 and what = 'records' and object = any($2)`, [
-    tenantId,
-    objects,
-  ])
+  await queryLong(
+    db,
+    `with deleted as (
+       delete from outbox where tenant_id = $1 and what = 'records' and object = any($2) returning id)
+     ${WITHOUT_RESPONSES} (select id from deleted)`,
+    [tenantId, objects],
+  )
 }
+
+/** A receiver may repeat in its response what it received. */
+const WITHOUT_RESPONSES = `update delivery_attempts set response = null
+  where tenant_id = $1 and response is not null and id in`
 
 /** Anonymizes a sale in messages and in the archive. */
 export const ANONYMOUS_SALE = `{"visitor": null, "profile_id": null, "contact_id": null, "contact_name": null, "contact_email": null,
@@ -147,9 +154,12 @@ export const ANONYMOUS_SALE = `{"visitor": null, "profile_id": null, "contact_id
 export async function anonymizeSaleMessages(db: Db, tenantId: number, saleKeys: string[]): Promise<void> {
   await queryLong(
     db,
-    `update outbox set data = (data::jsonb || '${ANONYMOUS_SALE}')::text
-     where tenant_id = $1 and what = 'conversions' and object = any(array(
-       select id::text from conversions where tenant_id = $1 and sale_key = any($2)))`,
+    `with sent as (
+       update outbox set data = (data::jsonb || '${ANONYMOUS_SALE}')::text
+       where tenant_id = $1 and what = 'conversions' and object = any(array(
+         select id::text from conversions where tenant_id = $1 and sale_key = any($2)))
+       returning id)
+     ${WITHOUT_RESPONSES} (select id from sent)`,
     [tenantId, saleKeys],
   )
 }
@@ -163,13 +173,18 @@ export async function anonymizeMovementMessages(
   if (accounts.length === 0) return
   await queryLong(
     db,
-    `delete from outbox where tenant_id = $1 and what = 'movements' and object = any($2) and lower(object) = any($3)`,
+    `with deleted as (
+       delete from outbox where tenant_id = $1 and what = 'movements' and object = any($2) and lower(object) = any($3)
+       returning id)
+     ${WITHOUT_RESPONSES} (select id from deleted)`,
     [tenantId, accounts, emails],
   )
   await queryLong(
     db,
-    `update outbox set data = (data::jsonb || '{"customer_name": null}')::text
-     where tenant_id = $1 and what = 'movements' and object = any($2)`,
+    `with sent as (
+       update outbox set data = (data::jsonb || '{"customer_name": null}')::text
+       where tenant_id = $1 and what = 'movements' and object = any($2) returning id)
+     ${WITHOUT_RESPONSES} (select id from sent)`,
     [tenantId, accounts],
   )
 }
