@@ -46,7 +46,7 @@ async function rejectedReadings(db: Db, tenantId: number | null): Promise<Readin
 
 async function mrrReadings(db: Db, tenantId: number | null): Promise<Reading[]> {
   return (await readWeeklyMrr(db, tenantId)).map(({ currency, before, now, ...tenant }) => {
-    const value = Math.max(0, 1 - now / before)
+    const value = Math.max(0, (before - now) / before)
     const summary = `MRR in ${currency} is ${formatPercent(value)} lower than seven days ago.`
     return { ...tenant, rule: 'mrr_drop', subject: currency, value, summary }
   })

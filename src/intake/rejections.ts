@@ -37,10 +37,10 @@ const SOURCE_SAMPLE = { perWindow: 10, maxWindows: 10_000, maxRows: 5_000 }
 export function openRejections({ pool, now }: { pool: pg.Pool; now: () => Date }): Rejections {
   const counts = openCauseCounts()
   const examples = openSampler<RejectionExample>(KEY_SAMPLE)
-  // The number of rejections beyond the sample is stored with the last of them.
+  // The last rejection beyond the sample is stored with the number of those before it.
   const ofSources = openSampler<SourceRejection>({
     ...SOURCE_SAMPLE,
-    summarize: (last, suppressed) => ({ ...last, suppressed }),
+    summarize: (last, beyond) => ({ ...last, suppressed: beyond - 1 }),
   })
   return {
     recordForKey(rejection) {

@@ -84,7 +84,7 @@ test('a flood of rejections is sampled: ten per minute and cause are stored, the
   await rejections.write()
   const found = await rejectionsOf(source.id)
   assert.equal(found.length, 12)
-  assert.equal(found[0]?.suppressed, 4990)
+  assert.equal(found[0]?.suppressed, 4989)
   rejections.recordForSource(rejection('a'))
   await rejections.write()
   assert.equal((await rejectionsOf(source.id)).length, 13)
