@@ -11,8 +11,10 @@ declare module 'fastify' {
     skipsReadQueue?: boolean
   }
   interface FastifyRequest {
-    /** Leaves the write queue; null: it is not in the queue. */
-    leaveWriteQueue: (() => void) | null
+    /** What it holds of the write queue; null: it is not in the queue. */
+    writeSlot: { tenant: string; weight: number } | null
+    /** For a write that will wait for something else. */
+    leaveWriteQueue(): void
     /** The name under which it holds a slot of the read queue. */
     readSlot: string | null
     /** Reads in a slot of its own, for data that is read after the response has started. */
@@ -81,23 +83,27 @@ const MAX_WEIGHT = 12
 
 /** Hooks for a surface: a write enters the queue once its body has arrived, so that a slow sender holds no slot. */
 export function queueWrites(app: App, queue: FairQueue): void {
-  app.decorateRequest('leaveWriteQueue', null)
+  app.decorateRequest('writeSlot', null)
+  app.decorateRequest('leaveWriteQueue', function leaveWriteQueue(this: FastifyRequest) {
+    const { writeSlot } = this
+    this.writeSlot = null
+    if (writeSlot) queue.leave(writeSlot.tenant, writeSlot.weight)
+  })
   app.addHook('preValidation', (request, _reply, done) => {
     if (request.heldBytes === 0) return done()
     const { name: tenant, isAuthenticated } = writerOf(request)
     const weight = Math.min(MAX_WEIGHT, 1 + Math.floor(request.heldBytes / BYTES_PER_WEIGHT))
     const run = () => {
-      request.leaveWriteQueue = () => {
-        request.leaveWriteQueue = null
-        queue.leave(tenant, weight)
-      }
+      // A function in its place kept every request alive until the next major garbage collection, which cost a fifth of the
+      // processor time of a small write.
+      request.writeSlot = { tenant, weight }
       done()
     }
     queue.enter(tenant, weight, run, isAuthenticated)
   })
   // Runs once for every request: answered, rejected or aborted.
   app.addHook('onSend', (request, _reply, _payload, done) => {
-    request.leaveWriteQueue?.()
+    request.leaveWriteQueue()
     done()
   })
 }

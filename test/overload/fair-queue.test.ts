@@ -184,7 +184,7 @@ test('a request leaves the queue when it is answered, rejected, fails or is abor
     return {}
   })
   app.post('/ends', async request => {
-    request.leaveWriteQueue?.()
+    request.leaveWriteQueue()
     await held.promise
     return {}
   })

@@ -91,7 +91,7 @@ async function receive(request: FastifyRequest, options: InboundOptions): Promis
   request.markAuthenticated()
   const delay = options.inbound.throttle(source, raw.length)
   // A source over its limit is delayed by the throttle: meanwhile it must not hold a slot of other tenants.
-  if (delay) request.leaveWriteQueue?.()
+  if (delay) request.leaveWriteQueue()
   if (delay) await delay
   const { ipAddresses } = source
   const body = openBody(withoutAddresses(ipAddresses, text))

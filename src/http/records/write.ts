@@ -122,7 +122,7 @@ function changeHandler(op: RecordContext['op'], entityType: EntityType, options:
     const wait = waitSeconds(request.headers.prefer)
     if (wait !== null) reply.header('preference-applied', `wait=${wait}`)
     // A request that waits for the pipeline does not hold a place in the fair queue.
-    request.leaveWriteQueue?.()
+    request.leaveWriteQueue()
     const outcomes = wait === null ? null : await options.awaitOutcomes(tenantId, [operationId], wait)
     return reply.code(accepted.duplicate ? 200 : 202).send({
       ...accepted,
@@ -170,7 +170,7 @@ function batchRoute(app: App, entityType: EntityType, options: BatchOptions): vo
       if (wait !== null && accepted.length > 0) {
         const ids = accepted.map(({ index }) => results[index]!.operationId!)
         // A request that waits for the pipeline does not hold a place in the fair queue.
-        request.leaveWriteQueue?.()
+        request.leaveWriteQueue()
         const outcomes = await options.awaitOutcomes(tenantId, ids, wait)
         for (const { index } of accepted) {
           const result = results[index]!
