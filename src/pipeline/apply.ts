@@ -3,7 +3,6 @@ import type { EntryKind } from '../domain/entries/entry.ts'
 import type { NormalizedEvent } from '../domain/events/types.ts'
 import { eventIdentifiers } from '../domain/identity/identifiers.ts'
 import type { OperationOutcome, RecordChange } from '../domain/records/records.ts'
-import { noteSeen } from '../store/customers/refresh.ts'
 import { insertEvents } from '../store/events/events.ts'
 import type { LearnedIdentifier } from '../store/identity/suppressions.ts'
 import { addEventSums } from '../store/sums/series.ts'
@@ -19,15 +18,9 @@ import {
   notifySaleChanges,
   startSaleChanges,
 } from './deliveries/notify.ts'
-import {
-  claimFresh,
-  countEvents,
-  type FreshEvent,
-  lastSeen,
-  separateSuppressed,
-  writeInboundResults,
-} from './events/events.ts'
+import { claimFresh, countEvents, type FreshEvent, separateSuppressed, writeInboundResults } from './events/events.ts'
 import { linkContacts, resolveNodes } from './identity/follow-profiles.ts'
+import type { LastSeen } from './identity/last-seen.ts'
 import type { Identities } from './identity/linking.ts'
 import { noteSuppressed, type Suppressions } from './identity/suppressions.ts'
 import type { Touches } from './identity/touches.ts'
@@ -38,6 +31,7 @@ import type { Transaction, Unit } from './unit.ts'
 export type Effects = {
   identities: Identities
   touches: Touches
+  lastSeen: LastSeen
   conversionTypes: ConversionTypes
   suppressions: Suppressions
   loadAudience: LoadAudience
@@ -137,7 +131,7 @@ async function applyKeptEvents(
   units: Unit<NormalizedEvent>[],
 ): Promise<void> {
   const { client } = transaction
-  const { identities, touches, loadAudience } = effects
+  const { identities, touches, lastSeen, loadAudience } = effects
   const nodes = await resolveNodes(
     identities,
     transaction,
@@ -166,7 +160,7 @@ async function applyKeptEvents(
   if (touched.length > 0) await attributeAccounts(transaction, touched)
   if (conversions.length > 0) await applyConversions(identities, transaction, conversions)
   await applyBillingEvents(transaction, billing)
-  await noteSeen(client, lastSeen(events))
+  await lastSeen(transaction, events)
   await notifyEvents(transaction, await loadAudience(transaction), events)
 }
 

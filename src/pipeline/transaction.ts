@@ -22,6 +22,7 @@ import { type DeferredEntry, insertOverflow } from '../store/inbound/overflow.ts
 import { insertReceipts, type Receipt } from '../store/inbound/receipts.ts'
 import { holdConfigVersion } from '../store/tenants/config-version.ts'
 import { lockShopRecords } from './connectors/shops.ts'
+import { rememberSeen } from './identity/last-seen.ts'
 import { rememberNodes } from './identity/linking.ts'
 import { type Suppressions, writeSuppressed } from './identity/suppressions.ts'
 import { rememberTouches } from './identity/touches.ts'
@@ -96,7 +97,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
   }
 
   return async ({ careful, alone, load, onTaken }) => {
-    const learned: Learned = { nodes: [], touches: [], suppressed: [] }
+    const learned: Learned = { nodes: [], touches: [], seen: [], suppressed: [] }
     let hasDeferred = false
     let firstPartition: PartitionName | undefined
     let trace: BatchTrace | undefined
@@ -148,6 +149,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
     trace?.end()
     rememberNodes(learned.nodes)
     rememberTouches(learned.touches)
+    rememberSeen(learned.seen)
     if (hasDeferred) findDuePartitions.next()
     return taken.reduce((sum, { entries }) => sum + Math.max(1, entries.length), 0)
   }

@@ -1,7 +1,9 @@
 import type pg from 'pg'
 import type { Entry } from '../domain/entries/entry.ts'
+import type { TouchKind } from '../domain/identity/attribution.ts'
 import type { PartitionName } from '../log/log.ts'
 import type { SaleKey, SaleState } from '../store/conversions/conversions.ts'
+import type { SeenNode } from '../store/customers/refresh.ts'
 import type { NewDeadLetter } from '../store/entries/dead-letters.ts'
 import type { NewTouch } from '../store/identity/identities.ts'
 import type { LearnedIdentifier, SuppressionCount } from '../store/identity/suppressions.ts'
@@ -59,12 +61,17 @@ export type Suppressed = { counts: SuppressionCount[]; learned: LearnedIdentifie
 /** What a worker remembers about a tenant's identifiers, valid for one version (see `identityVersions`). */
 export type IdentifierMemory = { version: number; nodes: Map<string, number>; settled: Set<string> }
 
+/** The first touches of nodes. Nodes of different tenants have different numbers. */
+export type FirstTouches = Record<TouchKind, Map<number, NewTouch>>
+
 /** What a transaction has learned so far. Isolation cuts the lists back when it undoes a part. */
 export type Learned = {
   /** Remembered after the commit: see `rememberNodes`. */
   nodes: { memory: IdentifierMemory; first: string; all: string; node: number }[]
   /** Remembered after the commit: see `rememberTouches`. */
-  touches: { memory: Map<string, NewTouch>; touches: Map<string, NewTouch> }[]
+  touches: { memory: FirstTouches; touches: NewTouch[] }[]
+  /** Remembered after the commit: see `rememberSeen`. */
+  seen: { memory: Map<number, number>; seen: SeenNode[] }[]
   /** Written before the commit: see `writeSuppressed`. */
   suppressed: Suppressed[]
 }

@@ -8,6 +8,7 @@ import { applyBatch } from '../pipeline/apply.ts'
 import { openConversionTypes } from '../pipeline/conversions/conversions.ts'
 import { openAudience } from '../pipeline/deliveries/notify.ts'
 import { eventKind } from '../pipeline/events/events.ts'
+import { openLastSeen } from '../pipeline/identity/last-seen.ts'
 import { openIdentities } from '../pipeline/identity/linking.ts'
 import { openSuppressions } from '../pipeline/identity/suppressions.ts'
 import { openTouches } from '../pipeline/identity/touches.ts'
@@ -53,6 +54,7 @@ export async function startWorkers(
   const effects = {
     identities: openIdentities(),
     touches: openTouches(),
+    lastSeen: openLastSeen(),
     conversionTypes: openConversionTypes(),
     suppressions: openSuppressions(),
     loadAudience: openAudience(),

@@ -27,7 +27,7 @@ async function see(tenantId: number, batches: Identifier[][][], verified = true)
   for (const batch of batches) {
     const apply = () =>
       inTransaction(server.pool, async client => {
-        const learned: Learned = { nodes: [], touches: [], suppressed: [] }
+        const learned: Learned = { nodes: [], touches: [], seen: [], suppressed: [] }
         const transaction = {
           client,
           now: new Date(),

@@ -6,6 +6,7 @@ import { buildAppend } from '../../src/http/records/write.ts'
 import { applyBatch } from '../../src/pipeline/apply.ts'
 import { openConversionTypes } from '../../src/pipeline/conversions/conversions.ts'
 import { openAudience } from '../../src/pipeline/deliveries/notify.ts'
+import { openLastSeen } from '../../src/pipeline/identity/last-seen.ts'
 import { openIdentities } from '../../src/pipeline/identity/linking.ts'
 import { openSuppressions } from '../../src/pipeline/identity/suppressions.ts'
 import { openTouches } from '../../src/pipeline/identity/touches.ts'
@@ -25,6 +26,7 @@ before(async () => {
   const effects = {
     identities: openIdentities(),
     touches: openTouches(),
+    lastSeen: openLastSeen(),
     conversionTypes: openConversionTypes(),
     suppressions: openSuppressions(),
     loadAudience: openAudience(),

@@ -33,7 +33,11 @@ export function parseId(value: unknown): string | null {
   const text = typeof value === 'string' ? value.trim() : typeof value === 'number' ? String(value) : ''
   if (text === '' || text.length > MAX_ID_LENGTH) return null
   // All placeholders are short, so longer ids need no look-up.
-  return text.length <= 36 && PLACEHOLDERS.has(text.toLowerCase().replaceAll(' ', '_')) ? null : text
+  return text.length <= 36 && isPlaceholder(text.toLowerCase()) ? null : text
+}
+
+function isPlaceholder(lower: string): boolean {
+  return PLACEHOLDERS.has(lower.includes(' ') ? lower.replaceAll(' ', '_') : lower)
 }
 
 /** Parses an e-mail address into its normalized form. Returns null if the value is not one. */
@@ -64,13 +68,19 @@ export function eventIdentifiers(event: NormalizedEvent): Identifier[] {
   // The fields of a group describe a company, not the person.
   if (event.meta.kind === 'group') return found
   addContact(found, event)
-  if (!found.some(({ kind }) => kind === 'email')) {
+  if (!hasKind(found, 'email')) {
     const object = stripeObject(event.subject) ?? event.subject
     // A browser may only report the visitor's own address. A trusted sender may report the address of a buyer.
     add(found, 'email', event.trusted ? readEmail(object) : readOwnEmail(object))
   }
-  for (const { kind, value } of [...found]) if (kind === 'contact') add(found, 'email', parseEmail(value))
+  if (hasKind(found, 'contact'))
+    for (const { kind, value } of [...found]) if (kind === 'contact') add(found, 'email', parseEmail(value))
   return found
+}
+
+function hasKind(found: Identifier[], kind: IdentifierKind): boolean {
+  for (const own of found) if (own.kind === kind) return true
+  return false
 }
 
 function addContact(found: Identifier[], event: NormalizedEvent): void {
@@ -147,7 +157,7 @@ export function readContactId(data: JsonObject): string | null {
 
 function add(found: Identifier[], kind: IdentifierKind, value: string | null): void {
   if (value === null) return
-  if (found.some(identity => identity.kind === kind && identity.value === value)) return
+  for (const own of found) if (own.kind === kind && own.value === value) return
   found.push({ kind, value })
 }
 

@@ -142,6 +142,8 @@ export async function separateSuppressed(
   transaction: Transaction,
   units: Unit<NormalizedEvent>[],
 ): Promise<Record<'kept' | 'suppressed', Unit<NormalizedEvent>[]> & { learned: LearnedIdentifier[] }> {
+  if (!(await suppressions.isNeeded(transaction, new Set(units.map(({ entry }) => entry.tenantId)))))
+    return { kept: units, suppressed: [], learned: [] }
   const { are, learned } = await suppressions.among(
     transaction,
     units.map(({ entry, work }) => ({
@@ -246,17 +248,4 @@ function formatResult(event: NormalizedEvent): string {
     meta: event.meta,
   })
   return `${facts.slice(0, -1)},"payload":${event.payload}}`
-}
-
-/** When each node was last seen. Anyone can state any time, so that of an unverified event is its receipt. */
-export function lastSeen(events: FreshEvent[]): { tenantId: number; node: number; at: Date }[] {
-  const seen = new Map<string, { tenantId: number; node: number; at: Date }>()
-  for (const { tenantId, node, event } of events) {
-    if (node === null) continue
-    const at = event.trusted && event.occurredAt < event.receivedAt ? event.occurredAt : event.receivedAt
-    const key = `${tenantId} ${node}`
-    const before = seen.get(key)
-    if (!before || before.at < at) seen.set(key, { tenantId, node, at })
-  }
-  return [...seen.values()]
 }

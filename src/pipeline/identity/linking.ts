@@ -120,7 +120,8 @@ export function openIdentities(): Identities {
           continue
         }
         if (group.identifiers.length === 0) continue
-        if (known[index] !== null && !visitorKeys(group).some(key => moving.has(key))) nodes[index] = known[index]!
+        const mayMove = moving.size > 0 && visitorKeys(group).some(key => moving.has(key))
+        if (known[index] !== null && !mayMove) nodes[index] = known[index]!
         else open.push({ index, first: identifierText(group.identifiers[0]!), all: settledKey(group) })
       }
       if (open.length === 0) return { nodes, ...NO_CHANGES }

@@ -22,6 +22,8 @@ import { openMemory, type Transaction } from '../unit.ts'
 
 /** Finds events, records and dead letters of suppressed people: erased people who must not be recorded again. */
 export type Suppressions = {
+  /** Whether one of these tenants has suppressed anyone. */
+  isNeeded(transaction: Transaction, tenantIds: Set<number>): Promise<boolean>
   /** Whether each item belongs to a suppressed person, and the identifiers learned. Ordered: a later item may have only a learned one. */
   among(transaction: Transaction, things: Naming[]): Promise<{ are: boolean[]; learned: LearnedIdentifier[] }>
   /** Drops contacts of suppressed people (null) and removes identifiers from their orders. Keeps all other changes. */
@@ -79,6 +81,10 @@ export function openSuppressions(): Suppressions {
   }
 
   return {
+    async isNeeded(transaction, tenantIds) {
+      const known = await suppressing(transaction, tenantIds)
+      return [...tenantIds].some(tenantId => known.get(tenantId))
+    },
     among,
     async letters(transaction, letters) {
       // Nothing is learned from entries that are invalid or failed.
@@ -126,7 +132,7 @@ export async function noteSuppressed(
   if (things.length === 0) return
   const counts = things.map(({ tenantId }) => ({ tenantId, events: 0, records: 0, [kind]: 1 }))
   await deleteFromLog(transaction.client, things)
-  transaction.learned ??= { nodes: [], touches: [], suppressed: [] }
+  transaction.learned ??= { nodes: [], touches: [], seen: [], suppressed: [] }
   transaction.learned.suppressed.push({ counts, learned })
 }
 

@@ -3,39 +3,42 @@ import type { NodeKey } from '../../domain/identity/identifiers.ts'
 import { findTenantsWithTouches, type NewTouch, upsertTouches } from '../../store/identity/identities.ts'
 import type { FreshEvent } from '../events/events.ts'
 import { takeProfileLock } from '../profile-lock.ts'
-import { type Learned, openMemory, type Transaction } from '../unit.ts'
+import { type FirstTouches, type Learned, openMemory, type Transaction } from '../unit.ts'
 
 export type Touches = {
   /** Writes the first touches of each node. Returns the nodes whose first touches changed. */
   apply(transaction: Transaction, events: FreshEvent[]): Promise<NodeKey[]>
 }
 
+// Of each kind.
 const MAX_REMEMBERED = 50_000
+
+const noTouches = (): FirstTouches => ({ verified: new Map(), source: new Map(), direct: new Map() })
 
 /** Most events belong to nodes whose first touch is known. Remembering it saves a query. */
 export function openTouches(): Touches {
-  const memory = openMemory(() => new Map<string, NewTouch>())
+  const memory = openMemory(noTouches)
 
   return {
     async apply(transaction, events) {
       const known = memory(transaction)
-      const earliest = new Map<string, NewTouch>()
+      const earliest = noTouches()
+      const first = (kind: TouchKind, node: number) => earliest[kind].get(node) ?? known[kind].get(node)
       for (const { tenantId, event, node } of events) {
         if (node === null) continue
-        const keyOf = (kind: TouchKind) => `${tenantId} ${node} ${kind}`
-        const first = (kind: TouchKind) => earliest.get(keyOf(kind)) ?? known.get(keyOf(kind))
         // No later event can precede a touch with a source, so its URLs need not be read.
-        const settled = first(event.trusted ? 'verified' : 'source')
+        const settled = first(event.trusted ? 'verified' : 'source', node)
         const time = event.trusted ? event.occurredAt : event.receivedAt
         if (settled && !settled.direct && touchTime(settled) < time.getTime()) continue
         const touch = touchOf(event)
         if (!touch) continue
-        const before = first(touch.kind)
-        if (!before || isEarlierTouch(touch, before)) earliest.set(keyOf(touch.kind), { tenantId, node, ...touch })
+        const before = first(touch.kind, node)
+        if (!before || isEarlierTouch(touch, before)) earliest[touch.kind].set(node, { tenantId, node, ...touch })
       }
-      if (earliest.size === 0) return []
-      transaction.learned?.touches.push({ memory: known, touches: earliest })
-      return writeTouches(transaction, [...earliest.values()])
+      const touches = Object.values(earliest).flatMap(own => [...own.values()])
+      if (touches.length === 0) return []
+      transaction.learned?.touches.push({ memory: known, touches })
+      return writeTouches(transaction, touches)
     },
   }
 }
@@ -43,10 +46,11 @@ export function openTouches(): Touches {
 /** Call after the commit. */
 export function rememberTouches(learned: Learned['touches']): void {
   for (const { memory, touches } of learned) {
-    if (memory.size + touches.size > MAX_REMEMBERED) memory.clear()
-    for (const [key, touch] of touches) {
-      const before = memory.get(key)
-      if (!before || isEarlierTouch(touch, before)) memory.set(key, touch)
+    for (const touch of touches) {
+      const own = memory[touch.kind]
+      if (own.size >= MAX_REMEMBERED) own.clear()
+      const before = own.get(touch.node)
+      if (!before || isEarlierTouch(touch, before)) own.set(touch.node, touch)
     }
   }
 }

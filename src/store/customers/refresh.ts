@@ -244,11 +244,13 @@ export async function noteAllCustomers(db: Db, tenantId: number): Promise<void> 
   )
 }
 
+export type SeenNode = { tenantId: number; node: number; at: Date }
+
 /**
  * Notes when customers were last seen, to about 15 minutes. Rows that another transaction has locked are skipped, so that
  * this never waits.
  */
-export async function noteSeen(db: Db, seen: { tenantId: number; node: number; at: Date }[]): Promise<void> {
+export async function noteSeen(db: Db, seen: SeenNode[]): Promise<void> {
   await queryPrepared(
     db,
     `update identities i set last_seen_at = s.at
