@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const main = fileURLToPath(new URL('../src/main.mjs', import.meta.url))
-const child = spawn(pinnedNode(), ['--max-semi-space-size=8', main, ...process.argv.slice(2)], {
+const child = spawn(pinnedNode(), ['--max-semi-space-size=8', '--no-parallel-scavenge', main, ...process.argv.slice(2)], {
   // After a kill -9 of this process the channel breaks, and the server stops.
   stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
 })
