@@ -111,10 +111,11 @@ type Page = { results: Result[]; baseline: Result[] | null; releases: Release[];
 function renderPage({ results, baseline, releases, costs }: Page): string {
   const [first] = results
   const busy = results.map(({ coresBusyBefore }) => coresBusyBefore ?? 0)
+  const stolen = results.map(({ coresStolen }) => coresStolen ?? 0)
   return `# Performance
 
 \`npm run bench\` generated this page on ${first!.at.slice(0, 10)}: ${first!.machine.cores} cores (${first!.machine.cpu?.trim()}), Node ${first!.machine.node.slice(1)}, the embedded PostgreSQL, load from ${first!.generator} on the same machine.
-Each scenario ran three times; figures are medians. Other programs used at most ${Math.max(...busy).toFixed(2)} cores before the scenarios started. Rates depend on the machine. Ratios are measured within one run and are comparable between machines.
+Each scenario ran three times; figures are medians. Other programs used at most ${Math.max(...busy).toFixed(2)} cores before the scenarios started, and the host of the virtual machine gave at most ${Math.max(...stolen).toFixed(2)} cores to others while they ran. Rates depend on the machine. Ratios are measured within one run and are comparable between machines.
 The floor is a bare server that does the least possible work for the same request.
 
 ![Operations per second](performance/rates.svg)

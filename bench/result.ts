@@ -8,6 +8,8 @@ export type Result = {
   generator: 'wrk' | 'autocannon'
   /** Cores used by other processes before the start, as an estimate of noise. */
   coresBusyBefore: number | null
+  /** Cores that the host of a virtual machine gave to others during the runs: the largest of the runs. */
+  coresStolen?: number
   /** The median of the runs, and the smallest and largest value. */
   bars: (Bar & { held: boolean; spread?: [number, number] })[]
   facts: Record<string, unknown>
