@@ -213,7 +213,7 @@ function medianRun(runs: Run[]): Pick<Result, 'facts' | 'bars'> {
   return { facts: typical.facts, bars }
 }
 
-/** The stored releases, with this run as the result of the current version. */
+/** The stored releases, with this run as the result of the current version on this kind of machine. */
 function addRelease(results: Result[]): Release[] {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
   const { at, machine } = results[0]!
@@ -221,7 +221,8 @@ function addRelease(results: Result[]): Release[] {
     results.flatMap(({ scenario, bars }) => bars.slice(0, 1).map(bar => [`${scenario}: ${bar.what}`, bar.value])),
   )
   const release = { version, at, machine: `${machine.cores} cores, ${machine.cpu?.trim()}`, figures }
-  return [...readReleases().filter(other => other.version !== version), release]
+  const isOther = (other: Release) => other.version !== version || other.machine !== release.machine
+  return [...readReleases().filter(isOther), release]
 }
 
 function readReleases(): Release[] {
