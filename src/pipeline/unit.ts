@@ -58,8 +58,11 @@ export type BatchTrace = {
 
 export type Suppressed = { counts: SuppressionCount[]; learned: LearnedIdentifier[] }
 
-/** What a worker remembers about a tenant's identifiers, valid for one version (see `identityVersions`). */
-export type IdentifierMemory = { version: number; nodes: Map<string, number>; settled: Set<string> }
+/**
+ * What a worker remembers about a tenant's identifiers, valid for one version (see `identityVersions`): the node of each
+ * group of identifiers that changes nothing any more.
+ */
+export type IdentifierMemory = { version: number; nodes: Map<string, number> }
 
 /** The first touches of nodes. Nodes of different tenants have different numbers. */
 export type FirstTouches = Record<TouchKind, Map<number, NewTouch>>
@@ -67,7 +70,7 @@ export type FirstTouches = Record<TouchKind, Map<number, NewTouch>>
 /** What a transaction has learned so far. Isolation cuts the lists back when it undoes a part. */
 export type Learned = {
   /** Remembered after the commit: see `rememberNodes`. */
-  nodes: { memory: IdentifierMemory; first: string; all: string; node: number }[]
+  nodes: { memory: IdentifierMemory; group: string; node: number }[]
   /** Remembered after the commit: see `rememberTouches`. */
   touches: { memory: FirstTouches; touches: NewTouch[] }[]
   /** Remembered after the commit: see `rememberSeen`. */

@@ -196,6 +196,22 @@ test('later links show in earlier rows, and no event is rewritten', async () => 
   assert.deepEqual((await places()).rows, written)
 })
 
+test('an id that looks like two identifiers does not prevent their link', async () => {
+  const tenant = await server.anotherTenant('id with a line break')
+  await track(tenant, { event_type: 'before', visitor: 'phone' })
+  await server.settled()
+  for (const visitor of ['phone\nuser ada', 'phone4 user ada', 'phoneuser3 ada']) {
+    await track(tenant, { event_type: 'forged', visitor })
+    await server.settled()
+  }
+  await track(tenant, { event_type: 'login', visitor: 'phone', user_id: 'ada' })
+  await server.settled()
+  await track(tenant, { event_type: 'elsewhere', visitor: 'desk', user_id: 'ada' })
+  await server.settled()
+  const rows = await byType(tenant)
+  assert.equal(rows.get('elsewhere').profile_id, rows.get('before').profile_id)
+})
+
 test('the fields of a contact come from its record, however the conversion is linked to it', async () => {
   const tenant = await server.anotherTenant('contacts')
   const sales = async () =>

@@ -160,21 +160,23 @@ export async function separateSuppressed(
 /** The counts that events add to the series: one row per minute, type and source. */
 export function countEvents(events: { tenantId: number; event: NormalizedEvent }[]): EventSum[] {
   const sums = new Map<string, EventSum>()
+  // Most events of a type are of one minute.
+  const latest = new Map<string, { sum: EventSum; minute: number }>()
   for (const { tenantId, event } of events) {
+    const { eventType, source } = event
     const minute = Math.floor(event.occurredAt.getTime() / MINUTE_MS)
-    const key = `${tenantId} ${minute} ${event.source} ${event.eventType}`
-    const sum = sums.get(key)
-    if (sum) sum.count++
-    else {
-      const { eventType, source } = event
-      sums.set(key, {
-        tenantId,
-        minute: new Date(minute * MINUTE_MS).toISOString(),
-        eventType,
-        source,
-        count: 1,
-      })
+    let own = latest.get(eventType)
+    if (own?.minute !== minute || own.sum.tenantId !== tenantId || own.sum.source !== source) {
+      const key = `${tenantId} ${minute} ${source} ${eventType}`
+      let sum = sums.get(key)
+      if (!sum) {
+        sum = { tenantId, minute: new Date(minute * MINUTE_MS).toISOString(), eventType, source, count: 0 }
+        sums.set(key, sum)
+      }
+      own = { sum, minute }
+      latest.set(eventType, own)
     }
+    own.sum.count++
   }
   return [...sums.values()]
 }

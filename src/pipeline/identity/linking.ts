@@ -98,7 +98,7 @@ export function openIdentities(): Identities {
       const version = versions.get(tenantId) ?? 0
       const size = remembered.get(tenantId)?.nodes.size ?? 0
       if (remembered.get(tenantId)?.version !== version || size > MAX_REMEMBERED)
-        remembered.set(tenantId, { version, nodes: new Map(), settled: new Set() })
+        remembered.set(tenantId, { version, nodes: new Map() })
     }
     return remembered
   }
@@ -113,47 +113,40 @@ export function openIdentities(): Identities {
       const moving = new Set(
         groups.flatMap((group, i) => (known[i] === null && group.identifiers.length > 1 ? visitorKeys(group) : [])),
       )
-      const open: { index: number; first: string | null; all: string }[] = []
+      const open: number[] = []
       for (const [index, group] of groups.entries()) {
-        if (group.cause.kind === 'record') {
-          open.push({ index, first: null, all: '' })
-          continue
-        }
-        if (group.identifiers.length === 0) continue
+        if (group.cause.kind !== 'record' && group.identifiers.length === 0) continue
         const mayMove = moving.size > 0 && visitorKeys(group).some(key => moving.has(key))
         if (known[index] !== null && !mayMove) nodes[index] = known[index]!
-        else open.push({ index, first: identifierText(group.identifiers[0]!), all: settledKey(group) })
+        else open.push(index)
       }
       if (open.length === 0) return { nodes, ...NO_CHANGES }
       const linked = await linkAll(
         transaction,
-        open.map(({ index }) => groups[index]!),
+        open.map(index => groups[index]!),
       )
-      for (const [i, { index, first, all }] of open.entries()) {
-        const { tenantId } = groups[index]!
+      for (const [i, index] of open.entries()) {
+        const { tenantId, cause } = groups[index]!
         const node = linked.nodes[i] ?? null
         nodes[index] = node
         // If the version of the tenant changed, nothing of it may be remembered.
-        if (first === null || node === null || !linked.isLasting[i] || linked.outdated.has(tenantId)) continue
-        transaction.learned?.nodes.push({ memory: remembered.get(tenantId)!, first, all, node })
+        const isLasting = cause.kind !== 'record' && linked.isLasting[i] && !linked.outdated.has(tenantId)
+        if (node !== null && isLasting)
+          transaction.learned?.nodes.push({ memory: remembered.get(tenantId)!, group: groupText(groups[index]!), node })
       }
       return { nodes, ...linked.changes }
     },
   }
 }
 
-function recallNode({ nodes, settled }: IdentifierMemory, group: IdentifierGroup): number | null {
+function recallNode({ nodes }: IdentifierMemory, group: IdentifierGroup): number | null {
   if (group.cause.kind === 'record' || group.identifiers.length === 0) return null
-  const node = nodes.get(identifierText(group.identifiers[0]!))
-  return node !== undefined && settled.has(settledKey(group)) ? node : null
+  return nodes.get(groupText(group)) ?? null
 }
 
 /** Call after the commit. */
 export function rememberNodes(learned: Learned['nodes']): void {
-  for (const { memory, first, all, node } of learned) {
-    memory.nodes.set(first, node)
-    memory.settled.add(all)
-  }
+  for (const { memory, group, node } of learned) memory.nodes.set(group, node)
 }
 
 /** `outdated` are the tenants whose remembered nodes are no longer valid. */
@@ -581,18 +574,17 @@ async function rememberSalesOfContacts(
   if (profiles.length > 0) await rememberSalesOfProfiles(transaction, profiles)
 }
 
-function identifierText({ kind, value }: Identifier): string {
-  return `${kind} ${value}`
-}
-
-function keyText(tenantId: number, identifier: Identifier): string {
-  return `${tenantId} ${identifierText(identifier)}`
+function keyText(tenantId: number, { kind, value }: Identifier): string {
+  return `${tenantId} ${kind} ${value}`
 }
 
 function visitorKeys({ tenantId, identifiers }: IdentifierGroup): string[] {
   return identifiers.flatMap(identifier => (identifier.kind === 'visitor' ? keyText(tenantId, identifier) : []))
 }
 
-function settledKey({ identifiers, verified }: IdentifierGroup): string {
-  return `${verified ? '+' : '-'}${identifiers.map(identifierText).join('\n')}`
+/** With lengths, because a value may contain any characters, also those of another identifier. */
+function groupText({ identifiers, verified }: IdentifierGroup): string {
+  let text = verified ? '+' : '-'
+  for (const { kind, value } of identifiers) text += `${kind}${value.length} ${value}`
+  return text
 }
