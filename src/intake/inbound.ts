@@ -221,17 +221,19 @@ async function sortOut(
     tenantId: source.tenantId,
     key: processedKey(source.id, inboundEventId!),
   }))
-  const firsts = keys.length > 0 ? await firstIds(keys) : []
-  const firstIdOf = new Map(named.map((item, i) => [item, firsts[i] ?? null]))
+  const firsts = (keys.length > 0 ? await firstIds(keys) : []).values()
   const seen = new Set<string>()
   const fresh: Good[] = []
   const known: Known[] = []
   for (const item of items) {
-    const firstId = firstIdOf.get(item) ?? null
-    const isRepeat = item.inboundEventId !== null && seen.has(item.inboundEventId)
-    if (firstId !== null || isRepeat) known.push({ item, firstId })
+    if (item.inboundEventId === null) {
+      fresh.push(item)
+      continue
+    }
+    const firstId = firsts.next().value ?? null
+    if (firstId !== null || seen.has(item.inboundEventId)) known.push({ item, firstId })
     else fresh.push(item)
-    if (item.inboundEventId !== null) seen.add(item.inboundEventId)
+    seen.add(item.inboundEventId)
   }
   return { fresh, known }
 }
@@ -240,6 +242,7 @@ async function sortOut(
 async function findFirstIds(pool: pg.Pool, keys: ProcessedKey[]): Promise<(string | null)[]> {
   try {
     const found = await findProcessed(pool, keys)
+    if (found.length === 0) return keys.map(() => null)
     const ids = new Map(found.map(({ tenantId, key, eventId }) => [`${tenantId} ${key}`, eventId]))
     return keys.map(({ tenantId, key }) => ids.get(`${tenantId} ${key}`) ?? null)
   } catch (error) {

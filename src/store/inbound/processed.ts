@@ -106,7 +106,7 @@ export async function findProcessed(db: Db, keys: ProcessedKey[]): Promise<Event
     db,
     `select p.tenant_id as "tenantId", replace(p.key::text, '-', '') as key, p.event_id as "eventId" from processed_events p
      join unnest($1::int[], $2::uuid[]) as k (tenant_id, key) on k.tenant_id = p.tenant_id and k.key = p.key`,
-    [keys.map(key => key.tenantId), keys.map(key => key.key)],
+    [int4Array(keys.map(({ tenantId }) => tenantId)), hexArray(keys.map(({ key }) => key))],
   )
 }
 
