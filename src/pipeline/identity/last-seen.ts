@@ -6,7 +6,7 @@ import { type Learned, openMemory, type Transaction } from '../unit.ts'
 /** Notes when the nodes of these events were last seen. */
 export type LastSeen = (transaction: Transaction, events: FreshEvent[]) => Promise<void>
 
-// The stored times are correct to 15 minutes, so a node that was noted a minute ago needs no query.
+// The stored times are correct to 15 minutes, so a node that was noted in the last minute needs no query.
 const NOTED_MS = MINUTE_MS
 const MAX_REMEMBERED = 50_000
 
