@@ -6,8 +6,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const main = fileURLToPath(new URL('../src/main.mjs', import.meta.url))
-// Also in the script "start" of package.json. Both limit V8's young generation: a larger one uses more memory, and more threads
-// for 8 MB use more processor time than they save.
+// Also in the script "start" of package.json. A larger young generation uses more memory. To collect these 8 MB, several threads
+// use more processor time than they save.
 const FLAGS = ['--max-semi-space-size=8', '--no-parallel-scavenge']
 const child = spawn(pinnedNode(), [...FLAGS, main, ...process.argv.slice(2)], {
   // After a kill -9 of this process the channel breaks, and the server stops.
