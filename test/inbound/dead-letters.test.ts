@@ -26,8 +26,11 @@ before(async () => {
 })
 after(() => server.close())
 
+// Entries are read after all older transactions of the PostgreSQL server have ended, also those of other tests.
 const replay = (body: object) =>
-  server.request('/admin/v1/dead-letters/replay', { method: 'POST', key, body: JSON.stringify(body) })
+  server.request('/admin/v1/dead-letters/replay', {
+    ...{ method: 'POST', key, body: JSON.stringify({ wait_seconds: 20, ...body }) },
+  })
 const lettersOf = async (source: string) =>
   (await server.request(`/admin/v1/dead-letters?source=${source}`, { key })).body.results as Record<string, string>[]
 
