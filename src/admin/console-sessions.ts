@@ -5,7 +5,7 @@ import { hashOfSecret, newPublicId, type Role, type RoleMapping } from '../domai
 import { hashPassword, MAX_PASSWORD_LENGTH, verifyPassword } from '../domain/tenants/passwords.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { HOUR_MS } from '../domain/time.ts'
-import { type Db, inTransaction } from '../postgres/database.ts'
+import { type Db, databaseNow, inTransaction } from '../postgres/database.ts'
 import {
   BY_KEY,
   type ConsoleSession,
@@ -128,7 +128,8 @@ export function openConsoleSessions(options: {
     /** For an admin key. Null: it is none, or not valid, or not from this address. The session ends with the key. */
     async beginWithKey(secret: string, from: From): Promise<string | null> {
       const key = await findKeyByHash(pool, hashOfSecret(secret))
-      const isValid = key?.kind === 'admin' && !key.revokedAt && (!key.expiresAt || key.expiresAt > new Date())
+      const isValid =
+        key?.kind === 'admin' && !key.revokedAt && (!key.expiresAt || key.expiresAt > (await databaseNow(pool)))
       if (!isValid || !isAllowed(key.allowedAddresses, from.ip ?? '')) return null
       const grant = { role: key.role ?? 'viewer', tenantId: key.tenantId }
       return inTransaction(pool, tx => insert(tx, { issuer: BY_KEY, subject: key.id, actor: key.id, grant, from }))
@@ -163,7 +164,9 @@ export function openConsoleSessions(options: {
     async find(token: string): Promise<ConsoleSession | null> {
       if (!TOKEN.test(token)) return null
       const session = await findSession(pool, issuer, hashOfSecret(token))
-      if (session && Date.now() - session.lastUsedAt.getTime() > 60_000) await noteSessionUse(pool, session.id)
+      // This node's clock may be wrong in either direction. The update checks PostgreSQL's clock.
+      if (session && Math.abs(Date.now() - session.lastUsedAt.getTime()) > 60_000)
+        await noteSessionUse(pool, session.id)
       return session
     },
 

@@ -21,7 +21,7 @@ import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { DAY_MS, HOUR_MS, parseTimestamp, TIME_FORMAT } from '../domain/time.ts'
 import { type Static, Type } from '../domain/typebox.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
-import { type Db, inTransaction } from '../postgres/database.ts'
+import { type Db, databaseNow, inTransaction } from '../postgres/database.ts'
 import { type Destination, listDestinationsCreatedWith } from '../store/destinations/destinations.ts'
 import { listSourcesMadeWith, type Source } from '../store/inbound/sources.ts'
 import {
@@ -45,7 +45,7 @@ import { disableSource, type SourceView, sourceView } from './sources.ts'
 export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
     async create(input: NewKey): Promise<CreatedKey> {
-      const now = new Date()
+      const now = await databaseNow(pool)
       if (!isOwnReadKey(input, now)) requireRole(actor, 'admin')
       throwIfInvalid(validateNewKey(input, now))
       if (!input.tenant) requireAllTenants(actor)
@@ -70,13 +70,14 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
         tenant === null
           ? await listAdminKeys(pool)
           : await listKeys(pool, (await requireTenant(pool, actor, tenant)).id)
-      return keys.filter(({ tenantId }) => canSee(actor, tenantId)).map(keyView)
+      const now = await databaseNow(pool)
+      return keys.filter(({ tenantId }) => canSee(actor, tenantId)).map(key => keyView(key, now))
     },
     /** Active keys of all visible tenants that expire within 14 days. */
     async expiringSoon(): Promise<KeyView[]> {
-      const now = new Date()
+      const now = await databaseNow(pool)
       const keys = await listKeysEnding(pool, now, new Date(now.getTime() + EXPIRES_SOON_MS))
-      return keys.filter(key => canSee(actor, key.tenantId) && expiresSoon(key, now)).map(keyView)
+      return keys.filter(key => canSee(actor, key.tenantId) && expiresSoon(key, now)).map(key => keyView(key, now))
     },
     /** Changes the limits of a tracking key. Absent fields stay unchanged. */
     async update(id: string, input: KeyLimitsInput): Promise<KeyView> {
@@ -89,7 +90,7 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
         const changed = await limitKey(tx, id, limits)
         const change = { target: id, tenantId: key.tenantId, before: key.limits, after: limits }
         await recordChange(tx, actor, { action: 'key.update', ...change })
-        return keyView(changed!)
+        return keyView(changed!, await databaseNow(tx))
       })
     },
     /** Creates a key with the same properties. The old key expires after the overlap, or earlier if it was due to. */
@@ -117,8 +118,10 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
           ...{ id, tenant: publicTenantId(tenantId), name, enabled: !withMade },
         }))
         if (!withMade) {
-          const { keys, sources } = created
-          return { ...revoked, made: createdView(keys.map(keyView), sources.map(sourceView), destinations) }
+          const { sources } = created
+          const now = await databaseNow(tx)
+          const keys = created.keys.map(key => keyView(key, now))
+          return { ...revoked, made: createdView(keys, sources.map(sourceView), destinations) }
         }
         const keys: KeyView[] = []
         for (const other of created.keys) keys.push(await revokeKeyRecorded(tx, actor, other))
@@ -156,7 +159,7 @@ async function listCreatedWith(
   actor: Actor,
   id: string,
 ): Promise<{ keys: ApiKey[]; sources: Source[]; destinations: Destination[] }> {
-  const keys = (await listKeysMadeWith(tx, id, new Date())).filter(key => canSee(actor, key.tenantId))
+  const keys = (await listKeysMadeWith(tx, id, await databaseNow(tx))).filter(key => canSee(actor, key.tenantId))
   const makers = [id, ...keys.map(key => key.id)]
   const isSeen = ({ tenantId }: { tenantId: number }) => canSee(actor, tenantId)
   return {
@@ -181,14 +184,15 @@ export async function revokeKeyRecorded(tx: Db, actor: Actor, key: ApiKey): Prom
   const { id, tenantId } = key
   const revoked = await revokeKey(tx, id)
   if (revoked === null) throw notFound('key', id)
-  const before = { revoked_at: keyView(key).revoked_at }
-  const after = { revoked_at: keyView(revoked).revoked_at }
+  const view = keyView(revoked, await databaseNow(tx))
+  const before = { revoked_at: key.revokedAt?.toISOString() ?? null }
+  const after = { revoked_at: view.revoked_at }
   await recordChange(tx, actor, { action: 'key.revoke', target: id, tenantId, before, after })
-  return keyView(revoked)
+  return view
 }
 
 async function replaceKey(tx: Db, actor: Actor, key: ApiKey, overlapHours: number): Promise<RotatedKey> {
-  const now = new Date()
+  const now = await databaseNow(tx)
   if (isEnded(key, now))
     throw new AdminError('conflict', 'key_not_active', 'This key is revoked or has expired: create a new one.')
   const lifetimeMs = key.expiresAt === null ? null : key.expiresAt.getTime() - key.createdAt.getTime()
@@ -204,7 +208,7 @@ async function replaceKey(tx: Db, actor: Actor, key: ApiKey, overlapHours: numbe
     before: { expires_at: key.expiresAt?.toISOString() ?? null, replaced_by: null },
     after: { expires_at: end.toISOString(), replaced_by: created.id },
   })
-  return { ...keyView(created), key: secret, previous: { id: key.id, expires_at: end.toISOString() } }
+  return { ...keyView(created, now), key: secret, previous: { id: key.id, expires_at: end.toISOString() } }
 }
 
 /** The properties of a key without its secret. */
@@ -215,7 +219,7 @@ type KeyProperties = Pick<
 
 export async function createKey(tx: Db, actor: Actor, key: KeyProperties): Promise<CreatedKey> {
   const { created, secret } = await storeKey(tx, actor, key)
-  const after = keyView(created)
+  const after = keyView(created, await databaseNow(tx))
   await recordChange(tx, actor, { action: 'key.create', target: created.id, tenantId: key.tenantId, after })
   return { ...after, key: secret }
 }
@@ -246,7 +250,7 @@ function expiresSoon(key: ApiKey, now: Date): boolean {
   return end - now.getTime() <= EXPIRES_SOON_MS && end - key.createdAt.getTime() > EXPIRES_SOON_MS
 }
 
-function keyView(key: ApiKey): KeyView {
+function keyView(key: ApiKey, now: Date): KeyView {
   return {
     id: key.id,
     kind: key.kind,
@@ -261,7 +265,7 @@ function keyView(key: ApiKey): KeyView {
     created_by: key.createdBy,
     created_at: key.createdAt.toISOString(),
     expires_at: key.expiresAt?.toISOString() ?? null,
-    expires_soon: expiresSoon(key, new Date()),
+    expires_soon: expiresSoon(key, now),
     revoked_at: key.revokedAt?.toISOString() ?? null,
     last_used_at: key.lastUsedAt?.toISOString() ?? null,
   }

@@ -15,7 +15,7 @@ import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import { type Static, Type } from '../domain/typebox.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
-import { type Db, inTransaction } from '../postgres/database.ts'
+import { type Db, databaseNow, inTransaction } from '../postgres/database.ts'
 import {
   deleteSource,
   findSource,
@@ -87,7 +87,7 @@ export function sourceAdmin({ pool, secrets, actor }: { pool: pg.Pool; secrets: 
     },
     async rotate(id: string, rotation: Rotation): Promise<RotatedSource> {
       throwIfInvalid(validateRotation(rotation))
-      const { given, replace } = replacement(rotation, secrets, new Date())
+      const { given, replace } = replacement(rotation, secrets, await databaseNow(pool))
       return {
         ...(await change(id, 'rotate', source => {
           if ('signing_secret' in given) throwIfInvalid(validateSecret(given.signing_secret, source.preset))

@@ -114,13 +114,18 @@ export function validatePassword(password: string): void {
 const newInvitation = () => randomBytes(32).toString('base64url')
 
 function userView(user: User): UserView {
-  const isInvited = !user.hasPassword && user.invitedUntil !== null && user.invitedUntil > new Date()
   return {
     id: user.id,
     name: user.name,
     role: user.role,
     tenant: user.tenantId === null ? null : publicTenantId(user.tenantId),
-    state: user.disabledAt ? 'disabled' : user.hasPassword ? 'active' : isInvited ? 'invited' : 'invitation_expired',
+    state: user.disabledAt
+      ? 'disabled'
+      : user.hasPassword
+        ? 'active'
+        : user.isInvited
+          ? 'invited'
+          : 'invitation_expired',
     invited_until: user.invitedUntil?.toISOString() ?? null,
     created_at: user.createdAt.toISOString(),
     created_by: user.createdBy,

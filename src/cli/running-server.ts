@@ -90,14 +90,14 @@ const CLOCK_SKEW_MS = 1_000
 export async function waitUntilApplied({ pool, log }: Session, tenant: string, out: Output): Promise<boolean> {
   const tenantId = parseTenantId(tenant)!
   const sentBy = new Date((await databaseNow(pool)).getTime() + CLOCK_SKEW_MS)
-  let [fewest, movedAt] = [Number.POSITIVE_INFINITY, Date.now()]
+  let [fewest, movedAt] = [Number.POSITIVE_INFINITY, performance.now()]
   for (;;) {
     // In the order in which entries move: an entry that is parked meanwhile is found there.
     const unread = (await log.unread(tenantId, sentBy)).entries
     const entries = unread + (await countDeferred(pool, tenantId, sentBy))
     if (entries === 0) return true
-    if (entries < fewest) [fewest, movedAt] = [entries, Date.now()]
-    if (Date.now() - movedAt > MAX_STALL_MS) {
+    if (entries < fewest) [fewest, movedAt] = [entries, performance.now()]
+    if (performance.now() - movedAt > MAX_STALL_MS) {
       out.say(`${entries} accepted entries are not processed. Is a process with the surface "worker" running?`)
       return false
     }

@@ -50,7 +50,7 @@ export function waitForStopSignal(out: Output): Promise<void> {
   return new Promise(resolve => {
     let first: number | null = null
     const stop = (why: string) => {
-      const now = Date.now()
+      const now = performance.now()
       if (first === null) {
         first = now
         out.say(`\nStopping (${why}): completing requests in flight. A second signal stops immediately.`)

@@ -59,7 +59,7 @@ export function startDeliveries(options: DeliveryOptions): { stop(): Promise<voi
   function open(id: string): void {
     const running = runChannel({ ...options, id, owner, sender, isStopping, save: saver.save })
       .catch(error => {
-        restingUntil.set(id, Date.now() + AFTER_FAILURE_MS)
+        restingUntil.set(id, performance.now() + AFTER_FAILURE_MS)
         logger.warn({ err: error, destination: id }, 'sending to a destination failed and will be retried')
       })
       .finally(() => channels.delete(id))
@@ -68,7 +68,7 @@ export function startDeliveries(options: DeliveryOptions): { stop(): Promise<voi
 
   async function openDue(): Promise<void> {
     for (const id of await destinationsDue(pool, owner)) {
-      const isResting = (restingUntil.get(id) ?? 0) > Date.now()
+      const isResting = (restingUntil.get(id) ?? 0) > performance.now()
       if (!isResting) restingUntil.delete(id)
       if (!channels.has(id) && !isResting && !isStopping()) open(id)
     }
@@ -195,10 +195,10 @@ async function drain(options: ChannelOptions): Promise<void> {
   let pausedUntil = 0
   let wake = () => {}
   const readTarget = createTargetReader(options)
-  let leasedAt = Date.now()
+  let leasedAt = performance.now()
   let readAt = 0
   const isHeldBack = () =>
-    inFlight >= (failuresInARow >= FAILURES_TO_SLOW ? 1 : MAX_AT_A_TIME) || Date.now() < pausedUntil
+    inFlight >= (failuresInARow >= FAILURES_TO_SLOW ? 1 : MAX_AT_A_TIME) || performance.now() < pausedUntil
   const isFull = () => held.size >= MAX_HELD || heldBytes >= MAX_HELD_BYTES
 
   /** Resolves when a delivery ends, or after `ms`. */
@@ -219,7 +219,7 @@ async function drain(options: ChannelOptions): Promise<void> {
   }
 
   async function fill(): Promise<boolean> {
-    readAt = Date.now()
+    readAt = performance.now()
     const due = await readDue(pool, id, { limit: READ_AT_A_TIME, maxBytes: READ_BYTES, held: [...held.keys()] })
     const deleted = due.filter(({ data }) => data === null)
     if (deleted.length > 0)
@@ -244,7 +244,7 @@ async function drain(options: ChannelOptions): Promise<void> {
       inFlight--
       failuresInARow = sent.isDelivered ? 0 : failuresInARow + 1
       // A throttled destination gets nothing for as long as it asked. Otherwise all waiting messages would use up their attempts.
-      if (sent.status === 429) pausedUntil = Date.now() + Math.min(sent.retryAfterMs ?? 1_000, MAX_PAUSE_MS)
+      if (sent.status === 429) pausedUntil = performance.now() + Math.min(sent.retryAfterMs ?? 1_000, MAX_PAUSE_MS)
       wake()
       // A request that this node aborted is not an attempt.
       if (!(options.isStopping() && sent.status === null))
@@ -256,20 +256,20 @@ async function drain(options: ChannelOptions): Promise<void> {
 
   const failures: unknown[] = []
   while (!options.isStopping() && failures.length === 0) {
-    if (Date.now() - leasedAt > LEASE_EVERY_MS) {
+    if (performance.now() - leasedAt > LEASE_EVERY_MS) {
       if (!(await leaseDestination(pool, id, owner))) break
-      leasedAt = Date.now()
+      leasedAt = performance.now()
     }
     const current = await readTarget()
     if (current === null) break
     // The pause also applies to messages that become due meanwhile.
-    const isPaused = () => Date.now() < pausedUntil
+    const isPaused = () => performance.now() < pausedUntil
     if (buffer.length === 0 && !isFull() && !(await fill()) && held.size === 0 && !isPaused()) break
     if (buffer.length === 0 || isHeldBack()) {
       await nextChange(isPaused() ? PAUSE_STEP_MS : LEASE_EVERY_MS)
       continue
     }
-    if (Date.now() - readAt > BUFFERED_MS) {
+    if (performance.now() - readAt > BUFFERED_MS) {
       for (const { id } of buffer.splice(0)) release(id)
       continue
     }
@@ -291,10 +291,10 @@ function createTargetReader({ id, pool, secrets, now, configChanges }: ChannelOp
   return async () => {
     const changes = configChanges()
     const isChanged = changes !== readAt
-    if (!isChanged && Date.now() - madeAt < TARGET_MS) return known
+    if (!isChanged && performance.now() - madeAt < TARGET_MS) return known
     if (isChanged) destination = await findDestination(pool, id)
     readAt = changes
-    madeAt = Date.now()
+    madeAt = performance.now()
     known = destination?.enabled ? { destination, target: buildTarget(destination, secrets, now()) } : null
     return known
   }

@@ -35,7 +35,7 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
   // The number of polling workers. While there is one, the others stay idle, because the same work costs more in several
   // transactions.
   let polling = 0
-  let lastPollAt = 0
+  let lastPollAt = Number.NEGATIVE_INFINITY
   let hasNews = false
   /** Of the last transaction of any worker. */
   let load: 'light' | 'heavy' = 'light'
@@ -65,7 +65,7 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
     while (!stopping) {
       try {
         setPolling(true)
-        lastPollAt = Date.now()
+        lastPollAt = performance.now()
         hasNews = false
         let isHeavy = false
         const took = await runTransaction({
@@ -123,7 +123,7 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
   async function untilNextPoll(): Promise<void> {
     do {
       if (await idleFor(POLL_EVERY_MS)) return
-    } while (Date.now() - lastPollAt < POLL_EVERY_MS)
+    } while (performance.now() - lastPollAt < POLL_EVERY_MS)
   }
 
   /** Resolves to true if the worker was woken before the time was up. */

@@ -191,16 +191,16 @@ function measureLoad(taken: Taken[]): { entries: number; length: number } {
 
 /** Returns null if it ran less than `ms` ago. `next` makes the next call run in any case. */
 function atMostEvery<T>(ms: number, run: (client: pg.PoolClient) => Promise<T>) {
-  let lastAt = 0
+  let lastAt = Number.NEGATIVE_INFINITY
   async function runSeldom(client: pg.PoolClient): Promise<T | null> {
-    const now = Date.now()
+    const now = performance.now()
     if (now - lastAt < ms) return null
     lastAt = now
     return run(client)
   }
   return Object.assign(runSeldom, {
     next() {
-      lastAt = 0
+      lastAt = Number.NEGATIVE_INFINITY
     },
   })
 }
@@ -265,7 +265,7 @@ function findTenantsWithMany(taken: Taken[]): Set<number> {
 function openActiveTenants(): (taken: Taken[]) => boolean {
   const seenAt = new Map<number, number>()
   return taken => {
-    const now = Date.now()
+    const now = performance.now()
     for (const tenantId of new Set(taken.flatMap(({ entries }) => entries.map(entry => entry.tenantId)))) {
       // Deleted first, so that the map is in the order of the times.
       seenAt.delete(tenantId)

@@ -117,13 +117,13 @@ async function* follow({ newest, isAllowed, signal }: Following): AsyncGenerator
     if (!(await isAllowed())) return
     if (lastSentAt === null) {
       // Sent after the first query: every event stored after this line is sent.
-      lastSentAt = Date.now()
+      lastSentAt = performance.now()
       yield ': following\n\n'
       continue
     }
-    if (fresh.length === 0 && Date.now() - lastSentAt < KEEP_ALIVE_INTERVAL_MS) continue
+    if (fresh.length === 0 && performance.now() - lastSentAt < KEEP_ALIVE_INTERVAL_MS) continue
     yield fresh.map(({ text }) => text).join('') || ': \n\n'
-    lastSentAt = Date.now()
+    lastSentAt = performance.now()
   }
 }
 

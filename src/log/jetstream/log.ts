@@ -435,12 +435,12 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       writers: () => writer?.count() ?? 1,
       upkeep,
       async untilRead(withinMs) {
-        const deadline = Date.now() + withinMs
+        const deadline = performance.now() + withinMs
         const opened = await connection.waitReadable()
         return withCount(opened, stream, async count => {
           for (;;) {
             const cursors = await listCursors(pool, stream)
-            const isOver = Date.now() >= deadline
+            const isOver = performance.now() >= deadline
             // Counting reads everything that is unread; hasUnread reads one message.
             if (isOver || !(await hasUnread(opened, stream, cursors))) {
               const unread = await count(cursors)

@@ -1,5 +1,5 @@
 import type { EntityType } from '../../domain/records/records.ts'
-import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
+import { type Db, databaseNow, queryPrepared, queryRows } from '../../postgres/database.ts'
 import { type ConversionRow, SHOWN_COLUMNS, SHOWN_PERSON } from '../conversions/conversions.ts'
 import { EVENT_COLUMNS, EVENT_PERSON, type EventRow, NOT_A_TEST } from '../events/events.ts'
 import { listRecords, RECORD_BYTES, RECORD_COLUMNS, type StoredRecord } from '../records/records.ts'
@@ -98,7 +98,7 @@ export function recordPages(
 ): AsyncGenerator<StoredRecord[]> {
   return since === null
     ? recordsById(db, tenantId, entityType, until)
-    : recordsSince(db, tenantId, entityType, since, until ?? new Date())
+    : recordsSince(db, tenantId, entityType, since, until)
 }
 
 function recordsById(
@@ -129,8 +129,10 @@ async function* recordsSince(
   tenantId: number,
   entityType: EntityType,
   since: Date,
-  until: Date,
+  givenUntil: Date | null,
 ): AsyncGenerator<StoredRecord[]> {
+  // Without an end, records that change during the export would be exported again.
+  const until = givenUntil ?? (await databaseNow(db))
   const page = { limit: ROWS, updatedSince: since, includeDeleted: false }
   let after: Parameters<typeof listRecords>[3]['after'] = null
   for (;;) {

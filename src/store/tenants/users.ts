@@ -9,6 +9,7 @@ export type User = {
   tenantId: number | null
   hasPassword: boolean
   invitedUntil: Date | null
+  isInvited: boolean
   disabledAt: Date | null
   createdAt: Date
   createdBy: string
@@ -16,6 +17,7 @@ export type User = {
 }
 
 const COLUMNS = `id, name, role, tenant_id as "tenantId", password is not null as "hasPassword", invited_until as "invitedUntil",
+  password is null and coalesce(invited_until > now(), false) as "isInvited",
   disabled_at as "disabledAt", created_at as "createdAt", created_by as "createdBy", last_sign_in_at as "lastSignInAt"`
 
 type Invitation = { hash: Buffer; lifetimeMs: number }
