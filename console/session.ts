@@ -125,7 +125,8 @@ function change(changes: State): void {
 
 function replace(next: State): void {
   state.value = next
-  sessionStorage.setItem(STORED_AS, JSON.stringify(next))
+  // The tenant of an address is chosen without a session too. After a sign-out nothing is stored.
+  if (isSignedIn.value) sessionStorage.setItem(STORED_AS, JSON.stringify(next))
 }
 
 function describeWrongKey(key: string): string {
