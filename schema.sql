@@ -33,6 +33,7 @@ CREATE UNIQUE INDEX alerts_open ON public.alerts USING btree (tenant_id, rule, s
 
 create table api_keys (
   id text collate "C" not null,
+  number integer not null generated always as identity,
   tenant_id integer,
   kind text not null,
   role text,
@@ -51,6 +52,7 @@ create table api_keys (
   constraint api_keys_pkey PRIMARY KEY (id),
   constraint api_keys_hash_key UNIQUE (hash),
   constraint api_keys_kind_check CHECK ((kind = ANY (ARRAY['private'::text, 'tracking'::text, 'admin'::text]))),
+  constraint api_keys_number_key UNIQUE (number),
   constraint api_keys_role CHECK (((kind = 'admin'::text) = (role IS NOT NULL))),
   constraint api_keys_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'admin'::text]))),
   constraint api_keys_tenant CHECK (((kind = 'admin'::text) OR (tenant_id IS NOT NULL))),
@@ -941,30 +943,33 @@ create table event_sums_dropped (
 );
 
 create table events (
-  tenant_id integer not null,
   id uuid not null,
   occurred_at timestamp with time zone not null,
   received_at timestamp with time zone not null,
-  event_type text collate "C" not null,
+  node bigint,
+  tenant_id integer not null,
+  key integer,
+  batch_index integer,
+  batch_size integer,
   conversion boolean not null,
+  event_type text collate "C" not null,
   source text collate "C" not null,
-  source_type text collate "C" not null,
   source_config_id text collate "C",
   inbound_event_id text,
   provider_event_id text,
   visitor text,
   session_id text,
-  node bigint,
+  user_id text,
+  kind text collate "C",
+  ip text,
   payload text not null,
   headers text,
-  meta text,
-  key_id text collate "C",
-  user_id text
+  meta text
 ) partition by RANGE (occurred_at);
-CREATE INDEX events_by_id ON ONLY public.events USING btree (id);
 CREATE INDEX events_by_node ON ONLY public.events USING btree (tenant_id, node) WHERE (node IS NOT NULL);
+CREATE INDEX events_by_receipt ON ONLY public.events USING btree (SUBSTRING(uuid_send(id) FROM 1 FOR 6));
 CREATE INDEX events_by_time ON ONLY public.events USING btree (tenant_id, occurred_at, id) WHERE (NOT conversion);
-CREATE INDEX events_by_type ON ONLY public.events USING btree (tenant_id, event_type, occurred_at, id) WHERE (NOT conversion);
+CREATE INDEX events_by_type ON ONLY public.events USING btree (tenant_id, hashtext(event_type), occurred_at, id) WHERE (NOT conversion);
 
 create table exchange_rates (
   tenant_id integer not null,
@@ -1735,6 +1740,15 @@ begin
   return latest.epoch;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.event_meta(kind text, ip text, batch_index integer, batch_size integer, rest text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$
+  select '{' || concat_ws(',', '"kind":' || to_json(kind), '"ip":' || to_json(ip), '"batch_index":' || batch_index,
+    '"batch_size":' || batch_size, substr(rest, 2, length(rest) - 2)) || '}'
+$function$;
+
 CREATE OR REPLACE FUNCTION public.is_log_epoch(expected integer)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -1923,7 +1937,7 @@ create view kontor_bi.events with (security_barrier=true) as
     e.session_id,
     'prof_'::text || i.profile AS profile_id,
     e.payload::jsonb AS payload,
-    e.meta::jsonb AS meta
+    event_meta(e.kind, e.ip, e.batch_index, e.batch_size, e.meta)::jsonb AS meta
    FROM events e
      LEFT JOIN identities i ON i.tenant_id = e.tenant_id AND i.node = e.node
   WHERE e.tenant_id = (( SELECT kontor_bi.tenant() AS tenant)) AND NOT e.conversion AND COALESCE(e.meta, ''::text) !~~ '{"test":true%'::text;
@@ -2023,7 +2037,7 @@ create view kontor_bi.order_lines with (security_barrier=true) as
                     ELSE e.payload::jsonb
                 END AS payload
            FROM conversions c
-             JOIN events e ON e.tenant_id = c.tenant_id AND e.id = c.event_id AND e.occurred_at = c.event_occurred_at
+             JOIN events e ON e.tenant_id = c.tenant_id AND e.id = c.event_id AND e.occurred_at = c.event_occurred_at AND SUBSTRING(uuid_send(e.id) FROM 1 FOR 6) = SUBSTRING(uuid_send(c.event_id) FROM 1 FOR 6)
           WHERE c.tenant_id = (( SELECT kontor_bi.tenant() AS tenant)) AND c.order_state IS NULL) sale
      CROSS JOIN LATERAL ( SELECT COALESCE(sale.body -> 'line_items'::text, sale.body -> 'lineItems'::text, sale.body -> 'items'::text, sale.body -> 'lines'::text, sale.body -> 'products'::text) AS list) lines
      CROSS JOIN LATERAL jsonb_array_elements(
@@ -2110,7 +2124,7 @@ create view kontor_bi.touches with (security_barrier=true) as
         END AS campaign
    FROM events e
      LEFT JOIN identities i ON i.tenant_id = e.tenant_id AND i.node = e.node
-     LEFT JOIN api_keys k ON k.id = e.key_id
+     LEFT JOIN api_keys k ON k.number = e.key
      CROSS JOIN LATERAL ( SELECT e.payload::jsonb AS body) p
      CROSS JOIN LATERAL ( SELECT
                 CASE

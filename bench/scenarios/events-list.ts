@@ -33,8 +33,8 @@ export const eventsList: Scenario = async options => {
 /** Inserts rows directly, because ingestion is not measured here. */
 export async function fillEvents(service: Service): Promise<void> {
   await service.pool.query(
-    `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type, visitor, payload)
-     select $1, gen_random_uuid(), at, at, 'page_view', false, 'tracking', 'tracking', 'visitor-' || n % 5000,
+    `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, visitor, payload)
+     select $1, gen_random_uuid(), at, at, 'page_view', false, 'tracking', 'visitor-' || n % 5000,
             jsonb_build_object('page', 'https://shop.example/' || n)
      from (select n, date_trunc('milliseconds', now() - n * interval '1 second') as at
            from generate_series(1, ${EVENTS}) n) numbered`,

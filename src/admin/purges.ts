@@ -232,7 +232,7 @@ const save = (client: pg.PoolClient, { purge, receipt }: Run) =>
 
 /** Selects the events of a purge. */
 function purgeFilter({ keyId, receivedSince, receivedUntil }: StoredPurge): StoredFilter {
-  return { keyId, receivedSince, receivedUntil }
+  return { key: keyId, receivedSince, receivedUntil }
 }
 
 /** Deletes events in batches. Each batch records the affected people and sales, which are rebuilt later. */

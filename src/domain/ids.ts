@@ -55,6 +55,11 @@ export function firstIdAt(at: Date): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`
 }
 
+/** The bytes with which ids of this time start. */
+export function timeOfReceipt(at: Date): Buffer {
+  return Buffer.from(at.getTime().toString(16).padStart(12, '0'), 'hex')
+}
+
 /** A deterministic id: the same text gives the same id. */
 export function hashToId(text: string): string {
   const digits = hash('sha256', text, 'hex')

@@ -160,7 +160,18 @@ function readAs(request: FastifyRequest, session: ConsoleSession, tenant: string
   const { actor: id, createdAt, expiresAt } = session
   const rights = { kind: 'private' as const, scopes: READ_SCOPES, server: false, role: null, limits: NO_LIMITS }
   const dates = { createdAt, expiresAt, revokedAt: null, lastUsedAt: null }
-  const key = { id, tenantId, hint: '', name: null, ...rights, allowedAddresses: [], createdBy: id, ...dates }
+  // A session sends no events, so its key has no number.
+  const key = {
+    id,
+    number: 0,
+    tenantId,
+    hint: '',
+    name: null,
+    ...rights,
+    allowedAddresses: [],
+    createdBy: id,
+    ...dates,
+  }
   request.caller = { tenantId, key: { ...key, eventsFloorDays: null, ipAddresses: 'keep' } }
   request.isAuthenticated = true
 }

@@ -55,7 +55,11 @@ export class BinaryWriter {
     this.put16(value)
   }
 
-  int4(value: number): void {
+  int4(value: number | null): void {
+    if (value === null) {
+      this.null()
+      return
+    }
     this.reserve(8)
     this.put32(4)
     this.put32(value)

@@ -16,7 +16,7 @@ function defineColumn<T>(type: ColumnType) {
 
 export const boolean = defineColumn<boolean>('boolean')
 export const int2 = defineColumn<number>('int2')
-export const int4 = defineColumn<number>('int4')
+export const int4 = defineColumn<number | null>('int4')
 export const int8 = defineColumn<number | null>('int8')
 export const timestamp = defineColumn<Date>('timestamp')
 export const uuid = defineColumn<string | null>('uuid')

@@ -175,7 +175,7 @@ function storedOutcome(event: EventRow): EventOutcome {
 
 function describeSale(row: EventRow): string | null {
   const source = row.source as EventSource
-  const event = parseStoredEvent({ ...row, source, keyId: null, trusted: false, userId: null })
+  const event = parseStoredEvent({ ...row, source, key: null, trusted: false, userId: null })
   if (event.meta.test) return 'it is a test event and does not count in any total'
   const warnings = Array.isArray(event.meta.warnings) ? event.meta.warnings : []
   const notes = [saleNote(event, row.conversion), ...warnings].filter(note => note !== null)

@@ -22,9 +22,9 @@ before(async () => {
   await ensurePartitionsFor(pool, 'events', months, months.at(-1))
   // every tenth row belongs to another tenant, every hundredth is rare, every thousandth is of the person with node 42
   await pool.query(
-    `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type, payload, node)
+    `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, payload, node)
      select case when n % 10 = 0 then 8 else $1 end, gen_random_uuid(), at, at,
-       case when n % 100 = 1 then 'rare' else 'page_view' end, false, 'tracking', 'tracking', '{}',
+       case when n % 100 = 1 then 'rare' else 'page_view' end, false, 'tracking', '{}',
        case when n % 1000 = 7 then 42 else 1000 + n % 5000 end
      from generate_series(0, $2::int * $3::int - 1) n,
        lateral (select timestamptz '2025-01-01' + n * interval '1 year' / ($2 * $3) as at) t`,
@@ -117,10 +117,15 @@ test('a late page reads as few rows as the first one, from the index', async () 
         table.startsWith('events'),
       )
       const read = scans.reduce((sum, scan) => sum + scan.read, 0)
-      assert.ok(read >= 40 && read <= 60, `${eventType} after ${after?.occurredAt.toISOString()}: ${read} rows`)
-      for (const { kind, table, index } of scans) {
+      // Of a type, PostgreSQL expects a third fewer events than there are, so it may read all of the last 76.
+      assert.ok(
+        read >= 40 && read <= (eventType === null ? 60 : 76),
+        `${eventType} after ${after?.occurredAt.toISOString()}: ${read} rows`,
+      )
+      for (const { kind, table, index, read } of scans) {
+        if (read === 0) continue
         assert.match(kind, /^Index Scan/, table)
-        assert.match(index, eventType === null ? /occurred_at/ : /event_type/, table)
+        assert.match(index, eventType === null ? /tenant_id_occurred_at/ : /hashtext/, table)
       }
     }
   }

@@ -43,7 +43,7 @@ test('automation: parsed like a webhook, and recorded with its own source type',
   const source = await makeSource(server, { type: 'automation' })
   assert.deepEqual((await source.post({ event_type: 'lead.created', email: 'jo@example.com' })).body, ONE)
   const [event] = await eventsOf(server, source.id)
-  assert.equal(event?.source_type, 'automation')
+  assert.equal(event?.source, 'automation')
   assert.deepEqual(event?.payload, { event_type: 'lead.created', email: 'jo@example.com' })
   assert.equal(event?.meta.generated_id, true)
   assert.equal(event?.inbound_event_id, event?.id)

@@ -45,7 +45,9 @@ export async function eventsOf(server: TestServer, sourceId: string) {
   await server.settled()
   const found = await rows<Record<string, string>>(
     server,
-    'select * from events where source_config_id = $1 order by received_at, id',
+    `select *, event_meta(kind, ip, batch_index, batch_size, meta) as meta, coalesce(headers, '{"content-type":"application/json"}') as headers,
+       case provider_event_id when '' then inbound_event_id else provider_event_id end as provider_event_id
+     from events where source_config_id = $1 order by received_at, id`,
     [sourceId],
   )
   return found.map(row => ({

@@ -225,8 +225,8 @@ test('rows of three hundred backdated months share few partitions, and each fits
   await ensurePartitionsFor(pool, 'events', [...months, future].reverse())
   for (const at of [...months, future])
     await pool.query(
-      `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type, payload)
-       values (1, gen_random_uuid(), $1, now(), 'x', false, 'tracking', 'tracking', '{}')`,
+      `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, payload)
+       values (1, gen_random_uuid(), $1, now(), 'x', false, 'tracking', '{}')`,
       [at],
     )
   const { rows } = await pool.query(`select from pg_inherits where inhparent = 'events'::regclass`)
@@ -240,8 +240,8 @@ test('the partition of all events before 2000 ends at midnight UTC', async () =>
   await ensurePartitionsFor(pool, 'events', [new Date('2000-01-01T01:00Z')])
   for (const at of ['1999-12-31T23:30Z', '2000-01-01T00:00Z'])
     await pool.query(
-      `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type, payload)
-       values (1, gen_random_uuid(), $1, now(), 'zone', false, 'tracking', 'tracking', '{}')`,
+      `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, payload)
+       values (1, gen_random_uuid(), $1, now(), 'zone', false, 'tracking', '{}')`,
       [at],
     )
   const { rows } = await pool.query<{ table: string }>(

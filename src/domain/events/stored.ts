@@ -7,7 +7,7 @@ import type { CdpContext, EventSource, NormalizedEvent } from './types.ts'
 /** An event as it is stored. */
 export type StoredEvent = Pick<
   NormalizedEvent,
-  'id' | 'eventType' | 'occurredAt' | 'receivedAt' | 'sourceConfigId' | 'keyId' | 'trusted' | 'visitor' | 'userId'
+  'id' | 'eventType' | 'occurredAt' | 'receivedAt' | 'sourceConfigId' | 'key' | 'trusted' | 'visitor' | 'userId'
 > & {
   source: EventSource
   /** Both are JSON text. */
@@ -31,7 +31,6 @@ export function parseStoredEvent(stored: StoredEvent): NormalizedEvent {
       billingNamespace: null,
     },
     ...stored,
-    sourceType: stored.source,
     ...(stored.source === 'cdp' ? cdpFacts(item, meta) : ownFacts(item)),
     userId: stored.userId ?? (stored.source === 'cdp' ? toText(item.userId) : null),
     meta,

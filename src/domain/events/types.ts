@@ -33,7 +33,7 @@ type RequestFacts = {
   /** Set if an operator replaced the body. The dead letter keeps the original. */
   edited?: Edit
   /** The tracking key that sent it. Absent on inbound routes. */
-  keyId?: string
+  key?: number
   /** On arrival: the event types that its key may send. Absent: all. */
   allowedTypes?: string[]
   /** In the log: its event types that its key was not allowed to send. */
@@ -86,7 +86,6 @@ export type NormalizedEvent = {
   occurredAt: Date
   receivedAt: Date
   source: EventSource
-  sourceType: EventSource
   sourceConfigId: string | null
   /** The preset of the source, which determines the format. */
   preset: string | null
@@ -95,7 +94,7 @@ export type NormalizedEvent = {
   /** The billing namespace. Null: it does not feed the ledger. */
   billingNamespace: string | null
   /** The tracking key that sent it. Null for inbound sources. */
-  keyId: string | null
+  key: number | null
   /** The sender holds a secret: the token of an inbound source, or a server key. */
   trusted: boolean
   /** The sender's id of this event (event_id, messageId, inbound_event_id), by which duplicates are detected. */
@@ -114,7 +113,16 @@ export type NormalizedEvent = {
   /** The `context` of a CDP item (page, campaign, traits …). Null for other routes. */
   context: Record<string, unknown> | null
   headers: Record<string, string>
-  meta: Record<string, unknown>
+  meta: EventMeta
+}
+
+/** What else is known about an event. The four named fields have columns of their own. */
+export type EventMeta = {
+  kind?: string
+  ip?: string
+  batch_index?: number
+  batch_size?: number
+  [name: string]: unknown
 }
 
 export type EventSource = 'tracking' | SourceType

@@ -21,7 +21,7 @@ const KEPT_HEADERS = ['content-type', 'user-agent', 'x-request-id'] as const
 type RequestContext = {
   ip: string | null
   headers: Record<string, string>
-  keyId: string
+  key: number
   trusted?: true
   allowedTypes?: string[]
   floorDays?: number
@@ -77,7 +77,7 @@ export function readRequestContext(request: FastifyRequest, { key }: Caller): Re
   return {
     ip: isImport ? null : keptAddress(key.ipAddresses, request.ip),
     headers: headersWithoutAddresses(key.ipAddresses, headers),
-    keyId: key.id,
+    key: key.number,
     ...(key.server && { trusted: true }),
     ...(allowedTypes.length > 0 && { allowedTypes }),
     ...(key.eventsFloorDays !== null && !key.server && { floorDays: key.eventsFloorDays }),

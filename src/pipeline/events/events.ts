@@ -241,7 +241,7 @@ function formatResult(event: NormalizedEvent): string {
   const facts = JSON.stringify({
     inbound_event_id: event.inboundEventId,
     source_config_id: event.sourceConfigId,
-    source_type: event.sourceType,
+    source_type: event.source,
     provider_event_id: event.providerEventId,
     event_type: event.eventType,
     occurred_at: event.occurredAt,

@@ -1,6 +1,7 @@
 import { type Device, type EventColumns, type FunnelTerms, matchSteps } from '../../domain/customers/funnel.ts'
 import { type Db, queryRows } from '../../postgres/database.ts'
 import { DAY_IS_CURRENT, DEVICE, pathOf, toColumns } from '../events/days.ts'
+import { hasId } from '../events/events.ts'
 
 type ColumnsRow = { nodes: Buffer; times: Buffer; kinds: Buffer; kindNames: string }
 const COLUMNS = `nodes, times, kinds, kind_names as "kindNames"`
@@ -55,7 +56,8 @@ export async function readEventColumns(
          select occurred_at, id, node, event_type, ${pathOf(pageTypes)} as path,
            ${terms.device === null ? `''` : DEVICE} as device
          from events
-         where tenant_id = $1 and occurred_at >= $2 and occurred_at < $3 and event_type = any($4) and not conversion
+         where tenant_id = $1 and occurred_at >= $2 and occurred_at < $3 and not conversion and event_type = any($4)
+           and hashtext(event_type) = any(array(select hashtext(type) from unnest($4::text[]) type))
            and node is not null
          limit $5
        ) e`,
@@ -83,7 +85,7 @@ export async function readSaleColumns(
   const columns = `occurred_at, id, node, conversion_type as name, coalesce(event_type, '') as path,
     case when $6 in (conversion_type, event_type) then coalesce((
       select ${DEVICE} from events e
-      where e.tenant_id = $1 and e.occurred_at = c.event_occurred_at and e.id = c.event_id), 'other') else '' end as device`
+      where e.tenant_id = $1 and e.occurred_at = c.event_occurred_at and ${hasId('c.event_id')}), 'other') else '' end as device`
   const rows = await queryRows<ColumnsRow>(
     db,
     `select ${COLUMNS} from (${toColumns(

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
 import type { StoredEvent } from '../../domain/events/stored.ts'
 import type { NormalizedEvent } from '../../domain/events/types.ts'
-import { firstIdAt, idToTime } from '../../domain/ids.ts'
+import { idToTime, timeOfReceipt } from '../../domain/ids.ts'
 import { boolean, copyTable, int4, int8, text, timestamp, uuid } from '../../postgres/copy.ts'
 import { type Db, inTransaction, queryPrepared, readPortions } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
@@ -11,37 +11,75 @@ import { DEAD_LETTER_COLUMNS, type DeadLetter } from '../entries/dead-letters.ts
 type NewEvent = { tenantId: number; event: NormalizedEvent; node: number | null; conversion: boolean }
 
 export const insertEvents = copyTable<NewEvent>('events', {
-  tenant_id: int4(({ tenantId }) => tenantId),
   id: uuid(({ event }) => event.id),
   occurred_at: timestamp(({ event }) => event.occurredAt),
   received_at: timestamp(({ event }) => event.receivedAt),
-  event_type: text(({ event }) => event.eventType),
+  node: int8(({ node }) => node),
+  tenant_id: int4(({ tenantId }) => tenantId),
+  key: int4(({ event }) => event.key),
+  batch_index: int4(({ event }) => event.meta.batch_index ?? null),
+  batch_size: int4(({ event }) => event.meta.batch_size ?? null),
   conversion: boolean(({ conversion }) => conversion),
+  event_type: text(({ event }) => event.eventType),
   source: text(({ event }) => event.source),
-  source_type: text(({ event }) => event.sourceType),
   source_config_id: text(({ event }) => event.sourceConfigId),
-  key_id: text(({ event }) => event.keyId),
   inbound_event_id: text(({ event }) => event.inboundEventId),
-  provider_event_id: text(({ event }) => event.providerEventId),
+  provider_event_id: text(({ event: { inboundEventId, providerEventId } }) =>
+    providerEventId !== null && providerEventId === inboundEventId ? '' : providerEventId,
+  ),
   visitor: text(({ event }) => event.visitor),
   session_id: text(({ event }) => event.sessionId),
   user_id: text(({ event }) => event.userId),
-  node: int8(({ node }) => node),
+  kind: text(({ event }) => event.meta.kind ?? null),
+  ip: text(({ event }) => event.meta.ip ?? null),
   payload: text(({ event }) => event.payload),
   headers: text(({ event }) => headersText(event.headers)),
-  meta: text(({ event }) => JSON.stringify(event.meta)),
+  meta: text(({ event }) => restOfMeta(event.meta)),
 })
 
-/** Test events are listed, but not exported or counted. `meta` is JSON text that starts with this mark. */
+const USUAL_HEADERS = '{"content-type":"application/json"}'
+
+/** Test events are listed, but not exported or counted. The column `meta` starts with this mark. */
 export const NOT_A_TEST = `coalesce(meta, '') not like '{"test":true%'`
 
 /** All events of a batch have the headers of its request. */
-function headersText(headers: NormalizedEvent['headers']): string {
-  if (headers !== lastHeaders.headers) lastHeaders = { headers, text: JSON.stringify(headers) }
+function headersText(headers: NormalizedEvent['headers']): string | null {
+  if (headers !== lastHeaders.headers) {
+    const text = JSON.stringify(headers)
+    lastHeaders = { headers, text: text === USUAL_HEADERS ? null : text }
+  }
   return lastHeaders.text
 }
 
-let lastHeaders: { headers: NormalizedEvent['headers'] | null; text: string } = { headers: null, text: '' }
+let lastHeaders: { headers: NormalizedEvent['headers'] | null; text: string | null } = { headers: null, text: null }
+
+const META_COLUMNS = new Set(['kind', 'ip', 'batch_index', 'batch_size'])
+
+/** What has no column of its own. */
+function restOfMeta(meta: NormalizedEvent['meta']): string | null {
+  for (const name in meta)
+    if (!META_COLUMNS.has(name)) {
+      const { kind: _kind, ip: _ip, batch_index: _index, batch_size: _size, ...rest } = meta
+      return JSON.stringify(rest)
+    }
+  return null
+}
+
+const META = 'event_meta(e.kind, e.ip, e.batch_index, e.batch_size, e.meta)'
+
+/** An id starts with the time of receipt in milliseconds. The index of events has only this part. */
+const receiptOf = (id: string) => `substring(uuid_send(${id}) from 1 for 6)`
+
+/** The first condition finds the events in the index, the second selects the right ones. */
+export const hasId = (id: string) => `${receiptOf('e.id')} = ${receiptOf(id)} and e.id = ${id}`
+const hasIds = (ids: string) =>
+  `${receiptOf('e.id')} = any(array(select ${receiptOf('id')} from unnest(${ids}) id)) and e.id = any(${ids})`
+
+/**
+ * The first condition finds the events in the index, the second selects the right ones. A second equality would make PostgreSQL
+ * expect too few events: it multiplies the frequencies, and then sorts all events of a rare type instead of reading the newest ones.
+ */
+const isOfType = (type: string) => `hashtext(e.event_type) = hashtext(${type}) and not textne(e.event_type, ${type})`
 
 export type EventRow = {
   id: string
@@ -49,7 +87,6 @@ export type EventRow = {
   occurredAt: Date
   receivedAt: Date
   source: string
-  sourceType: string
   sourceConfigId: string | null
   inboundEventId: string | null
   providerEventId: string | null
@@ -62,8 +99,8 @@ export type EventRow = {
   conversion: boolean
   /** All three are JSON text. */
   payload: string
-  headers: string | null
-  meta: string | null
+  headers: string
+  meta: string
 }
 
 export type TimePage = {
@@ -78,12 +115,12 @@ export type TimePage = {
 
 /** A source or a server key sent the event. */
 const IS_VERIFIED = `(e.source_config_id is not null
-  or exists (select from api_keys k where k.id = e.key_id and k.tenant_id = e.tenant_id and k.server))`
+  or exists (select from api_keys k where k.number = e.key and k.tenant_id = e.tenant_id and k.server))`
 
 export const EVENT_COLUMNS = `e.id, e.event_type as "eventType", e.occurred_at as "occurredAt", e.received_at as "receivedAt", e.source,
-  e.source_type as "sourceType", e.source_config_id as "sourceConfigId", e.inbound_event_id as "inboundEventId",
-  e.provider_event_id as "providerEventId", e.visitor, e.session_id as "sessionId", e.conversion, e.payload, e.headers,
-  e.meta, i.profile, contact.value as "contactId", ${IS_VERIFIED} as verified`
+  e.source_config_id as "sourceConfigId", e.inbound_event_id as "inboundEventId",
+  case e.provider_event_id when '' then e.inbound_event_id else e.provider_event_id end as "providerEventId", e.visitor,
+  e.session_id as "sessionId", e.conversion, e.payload, coalesce(e.headers, '${USUAL_HEADERS}') as headers, ${META} as meta, i.profile, contact.value as "contactId", ${IS_VERIFIED} as verified`
 
 // If a person has several contact ids, one with a contact record is used. Others are ids of billing systems.
 export const CONTACT_OF_PROFILE = `
@@ -120,7 +157,7 @@ export function eventPage(tenantId: number, page: TimePage): { text: string; val
   }
   if (page.since) add(n => `e.occurred_at >= ${n}`, page.since)
   if (page.until) add(n => `e.occurred_at <= ${n}`, page.until)
-  if (page.eventType !== null) add(n => `e.event_type = ${n}`, page.eventType)
+  if (page.eventType !== null) add(isOfType, page.eventType)
   if (page.after) {
     values.push(page.after.occurredAt, page.after.id)
     // The first condition is redundant, but lets PostgreSQL skip whole partitions.
@@ -143,7 +180,7 @@ export function eventPage(tenantId: number, page: TimePage): { text: string; val
 export async function findEvents(db: Db, tenantId: number, ids: string[]): Promise<EventRow[]> {
   const { rows } = await queryPrepared<EventRow>(
     db,
-    `select ${EVENT_COLUMNS} from events e ${EVENT_PERSON} where e.tenant_id = $1 and e.id = any($2::uuid[])`,
+    `select ${EVENT_COLUMNS} from events e ${EVENT_PERSON} where e.tenant_id = $1 and ${hasIds('$2::uuid[]')}`,
     [tenantId, ids],
   )
   return rows
@@ -281,7 +318,8 @@ export type StoredFilter = {
   nodes?: number[]
   receivedSince?: Date
   receivedUntil?: Date | null
-  keyId?: string
+  /** The id of the key that sent them. */
+  key?: string
   conversionsOnly?: boolean
   /** Only events whose payload matches one of these patterns. */
   mentioning?: string[]
@@ -297,7 +335,7 @@ const AT_A_TIME = 1_000
 export async function* readStored(
   client: pg.PoolClient,
   tenantId: number,
-  { nodes, receivedSince, receivedUntil, keyId, conversionsOnly = false, mentioning }: StoredFilter,
+  { nodes, receivedSince, receivedUntil, key, conversionsOnly = false, mentioning }: StoredFilter,
 ): AsyncGenerator<StoredNode[]> {
   const where = ['e.tenant_id = $1']
   const values: unknown[] = [tenantId]
@@ -307,13 +345,13 @@ export async function* readStored(
   }
   if (conversionsOnly) where.push('e.conversion')
   if (nodes) add(n => `e.node = any(${n}::bigint[])`, nodes)
-  if (receivedSince) add(n => `e.id >= ${n}::uuid`, firstIdAt(receivedSince))
-  if (receivedUntil) add(n => `e.id < ${n}::uuid`, firstIdAt(receivedUntil))
-  if (keyId !== undefined) add(n => `e.key_id = ${n}`, keyId)
+  if (receivedSince) add(n => `${receiptOf('e.id')} >= ${n}`, timeOfReceipt(receivedSince))
+  if (receivedUntil) add(n => `${receiptOf('e.id')} < ${n}`, timeOfReceipt(receivedUntil))
+  if (key !== undefined) add(n => `e.key = (select number from api_keys where id = ${n})`, key)
   if (mentioning) add(n => `(e.payload ilike any(${n}::text[]) or ${BESIDES} ilike any(${n}))`, mentioning)
   yield* readPortions<StoredNode>(client, {
     text: `select e.tableoid::int8 as table, e.ctid::text as row, e.id, e.event_type as "eventType", e.occurred_at as "occurredAt", e.received_at as "receivedAt", e.source,
-       e.source_config_id as "sourceConfigId", e.inbound_event_id as "inboundEventId", e.key_id as "keyId", e.visitor, e.user_id as "userId", e.node, e.conversion, e.payload, e.meta,
+       e.source_config_id as "sourceConfigId", e.inbound_event_id as "inboundEventId", e.key, e.visitor, e.user_id as "userId", e.node, e.conversion, e.payload, ${META} as meta,
        ${IS_VERIFIED} as trusted, ${mentioning ? BESIDES : 'null'} as besides
      from events e where ${where.join(' and ')} order by e.id`,
     ...{ values, rowsAtATime: AT_A_TIME },

@@ -150,7 +150,7 @@ export async function deleteEntriesOfKey(
   { tenantId, keyId, receivedSince, receivedUntil }: StoredPurge,
 ): Promise<number> {
   const { rowCount } = await db.query(
-    `delete from ${table} where tenant_id = $1 and kind = 'events' and context::json ->> 'keyId' = $2
+    `delete from ${table} where tenant_id = $1 and kind = 'events' and context::json ->> 'key' = (select number::text from api_keys where id = $2)
        and received_at >= $3 and ($4::timestamptz is null or received_at < $4)`,
     [tenantId, keyId, receivedSince, receivedUntil],
   )

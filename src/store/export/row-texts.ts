@@ -17,7 +17,7 @@ export function eventText(row: Omit<EventRow, 'conversion'>): string {
     occurred_at: row.occurredAt,
     received_at: row.receivedAt,
     source: row.source,
-    source_type: row.sourceType,
+    source_type: row.source,
     source_config_id: row.sourceConfigId,
     inbound_event_id: row.inboundEventId,
     provider_event_id: row.providerEventId,

@@ -4,6 +4,8 @@ import { type Db, queryPrepared } from '../../postgres/database.ts'
 
 export type ApiKey = {
   id: string
+  /** Short, for events. */
+  number: number
   tenantId: number | null
   kind: KeyKind
   hint: string
@@ -25,7 +27,7 @@ export type ApiKey = {
   lastUsedAt: Date | null
 }
 
-const COLUMNS = `id, tenant_id as "tenantId", kind, hint, name, scopes, server, role,
+const COLUMNS = `id, number, tenant_id as "tenantId", kind, hint, name, scopes, server, role,
   allowed_addresses as "allowedAddresses", limits, created_by as "createdBy", created_at as "createdAt", expires_at as "expiresAt",
   revoked_at as "revokedAt", last_used_at as "lastUsedAt"`
 

@@ -11,7 +11,6 @@ test('a track call has a name, ids and properties', () => {
   assert.partialDeepStrictEqual(event, {
     eventType: 'Order Completed',
     source: 'cdp',
-    sourceType: 'cdp',
     sourceConfigId: null,
     inboundEventId: 'm1',
     visitor: 'a1',
@@ -134,7 +133,6 @@ test('a cdp source accepts single events and batches, and its override applies',
     {
       eventType: 'shop.a',
       source: 'cdp',
-      sourceType: 'cdp',
       sourceConfigId: 'src_1',
       inboundEventId: 'm',
       meta: { kind: 'track', overridden_from: 'a', batch_index: 0 },

@@ -12,7 +12,6 @@ test('id, type and payload of a webhook are used as received', () => {
     id: ENTRY_ID,
     eventType: 'order.paid',
     source: 'webhook',
-    sourceType: 'webhook',
     sourceConfigId: 'src_1',
     inboundEventId: 'e1',
     providerEventId: null,
