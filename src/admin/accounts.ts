@@ -45,7 +45,7 @@ export function accountAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
         const names = candidateIds(name, await listNamespaces(client, id))
         const [merge, ...others] = (await listMerges(client, id)).filter(({ account }) => names.includes(account))
         if (merge === undefined)
-          throw new AdminError('not_found', 'account_not_merged', `${JSON.stringify(name)} is not merged.`)
+          throw new AdminError('not_found', 'account_not_merged', `The account ${JSON.stringify(name)} is not merged.`)
         if (others.length > 0) throw ambiguousAccount(name, [merge, ...others])
         await unmergeAccounts({ client, now: await databaseNow(client) }, id, merge)
         const { after, ...change } = changeOf(id, 'account.unmerge', merge)

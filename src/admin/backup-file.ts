@@ -3,7 +3,7 @@ import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { constants, crc32, zstdCompress, zstdDecompress } from 'node:zlib'
-import { AdminError } from './error.ts'
+import { AdminError, fileErrorReason } from './error.ts'
 
 /**
  * A backup is one file: a signature line, then blocks, each compressed and with a checksum, then the position of the last
@@ -232,11 +232,9 @@ function parse<T>(bytes: Buffer): T {
   return JSON.parse(bytes.toString('utf8')) as T
 }
 
-/** The error of the operating system as one sentence: ENOSPC: no space left on device, write. */
 function fileError(what: 'written' | 'read', path: string) {
-  return ({ message }: Error): never => {
-    const reason = /^[A-Z]+: (.*?), \w+/.exec(message)?.[1] ?? message
-    throw new AdminError('conflict', 'file_unusable', `${path} cannot be ${what}: ${reason}.`)
+  return (error: Error): never => {
+    throw new AdminError('conflict', 'file_unusable', `${path} cannot be ${what}: ${fileErrorReason(error)}.`)
   }
 }
 

@@ -38,12 +38,17 @@ export function throwIfInvalid(errors: ValidationError[]): void {
 }
 
 export function invalidValues(code: string, errors: ValidationError[]): AdminError {
-  const count = errors.length === 1 ? 'One value is' : `${errors.length} values are`
-  return new AdminError('invalid', code, `${count} not valid.`, errors)
+  const label = errors.length === 1 ? 'Invalid value' : `${errors.length} invalid values`
+  return new AdminError('invalid', code, `${label}:`, errors)
 }
 
 /** A command for this database. Without --data it would use another database, or create one. */
 export function kontorCommand({ dataDir }: { dataDir: string | null }, command: string): string {
   const data = dataDir === null ? '' : ` --data '${dataDir.replaceAll("'", String.raw`'\''`)}'`
   return `kontor ${command}${data}`
+}
+
+/** The reason in an error of the operating system: "no space left on device" of "ENOSPC: no space left on device, write". */
+export function fileErrorReason({ message }: Error): string {
+  return /^[A-Z]+: (.*?), \w+/.exec(message)?.[1] ?? message
 }

@@ -328,7 +328,7 @@ function validateNewKey(input: NewKey, now: Date): ValidationError[] {
     reject('/name', `must have at most ${MAX_NAME} printable characters`)
   const networks = input.allowed_addresses ?? []
   if (networks.length > 0 && input.kind === 'tracking')
-    reject('/allowed_addresses', 'is not allowed: browsers use tracking keys from any address')
+    reject('/allowed_addresses', 'is not allowed for a tracking key, because browsers use it from any IP address')
   else if (networks.length > MAX_NETWORKS || !networks.every(isNetwork))
     reject('/allowed_addresses', `must be ${NETWORKS}`)
   errors.push(...validateKeyLimits(input.kind, input))

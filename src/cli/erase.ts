@@ -46,7 +46,8 @@ export function addErase(program: Command, out: Output): void {
     )
     .action(async options => {
       const { tenant, email, profile, dryRun, yes, suppress, confirmProfile } = options
-      if ((email === undefined) === (profile === undefined)) throw new UsageError('Give either --email or --profile.')
+      if ((email === undefined) === (profile === undefined))
+        throw new UsageError('Specify either --email or --profile.')
       const using = dryRun ? withReadAdmin : withAdmin
       // Its --profile is the person. A profile of `kontor login` is chosen with KONTOR_PROFILE.
       await using({ data: options.data }, out, async ({ admin: { erasures } }) => {

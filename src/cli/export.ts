@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Argument, type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { fileErrorReason } from '../admin/error.ts'
 import { parseTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp, TIME_FORMAT } from '../domain/time.ts'
 import { endIn, UTC } from '../domain/time-zone.ts'
@@ -18,10 +19,10 @@ import { dataOption, withReadAdmin } from './session.ts'
 const PERSON = 'person'
 
 const NOTES = `
-Each row has the fields of the API, for example of GET /v1/events. Nested values are JSON strings in CSV and Parquet. Each row appears exactly once, even
-if data arrives during the export. --since and --until are inclusive and compare occurred_at (events, conversions, movements),
-updatedAt (records) or updated_at (subscriptions). With --out, the command prints {"file", "rows", "bytes", "seconds"}, and the file
-appears when it is complete. For a remote server, "rows" is null.
+Each row has the fields of the API, for example of GET /v1/events. Nested values are JSON strings in CSV and Parquet. Each row
+appears exactly once, even if data arrives during the export. --since and --until are inclusive and compare occurred_at (events,
+conversions, movements), updatedAt (records) or updated_at (subscriptions). With --out, the command prints
+{"file", "rows", "bytes", "seconds"}, and the file appears when it is complete. For a remote server, "rows" is null.
 \`kontor export person\` is the same as \`kontor person export --format json\`: one JSON array. The field "type"
 of each item says what it is: person, contact, event and so on.`
 
@@ -54,7 +55,7 @@ export function addExport(program: Command, out: Output): void {
         throw new UsageError('--email and --id are only valid for kontor export person.')
       if (since && until && since > until) throw new UsageError('--since must not be after --until.')
       if (format === 'parquet' && file === undefined && process.stdout.isTTY)
-        throw new UsageError('Parquet is a binary format. Give a file with --out FILE.')
+        throw new UsageError('Parquet is a binary format. Specify a file with --out FILE.')
       await withReadAdmin(options, out, async ({ admin, pool, remote }) => {
         const tenant = await admin.tenants.show(options.tenant!)
         const startedAt = performance.now()
@@ -81,7 +82,7 @@ type PersonOptions = { tenant?: string; email?: string; id?: string; out?: strin
 
 /** Equivalent to kontor person export --format json. */
 async function exportPerson({ tenant, email, id, out: file, ...options }: PersonOptions, out: Output) {
-  if ((email === undefined) === (id === undefined)) throw new UsageError('Give either --email or --id.')
+  if ((email === undefined) === (id === undefined)) throw new UsageError('Specify either --email or --id.')
   const who = email === undefined ? id! : `email:${email}`
   await withReadAdmin(options, out, async ({ admin }) => {
     const text = await admin.people.export({ tenant: tenant!, id: who, format: 'json' })
@@ -115,9 +116,8 @@ async function writeFileWhole(path: string, bytes: AsyncIterable<Uint8Array>): P
     await rename(part, path)
   } catch (error) {
     await rm(part, { force: true })
-    const { path: failed, code } = error as NodeJS.ErrnoException
-    if (failed !== part) throw error
-    throw new UsageError(`${path} cannot be written (${code}).`)
+    if ((error as NodeJS.ErrnoException).path !== part) throw error
+    throw new UsageError(`${path} cannot be written: ${fileErrorReason(error as Error)}.`)
   }
   return stream.bytesWritten
 }

@@ -405,7 +405,7 @@ export async function planImport(
   table: Table,
   { format, preset: name, map, delimiter, encoding }: PlanOptions,
 ): Promise<Plan> {
-  if (name !== undefined && map !== undefined) throw new UsageError('Give either --preset or --map, not both.')
+  if (name !== undefined && map !== undefined) throw new UsageError('Specify either --preset or --map, not both.')
   const preset = name === undefined ? null : PRESETS[name]!
   if (preset && format === 'ndjson') throw new UsageError('--preset requires a CSV file.')
   const mapText = map === undefined ? null : await readFile(map, 'utf8').catch(() => rejectMissingFile(map))

@@ -83,7 +83,7 @@ export function addKey(program: Command, out: Output): void {
     .addHelpText('after', examples('kontor key list --tenant acme', 'kontor key list --admin'))
     .action(async options => {
       if ((options.tenant === undefined) !== (options.admin === true))
-        throw new UsageError('Give either --tenant or --admin.')
+        throw new UsageError('Specify either --tenant or --admin.')
       await withReadAdmin(options, out, async ({ admin }) => {
         const keys = await admin.keys.list(options.tenant ?? null)
         for (const { id, hint, expires_at, expires_soon } of keys)

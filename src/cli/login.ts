@@ -43,7 +43,8 @@ export function addLogin(program: Command, out: Output): void {
       if (value === undefined && file === undefined) out.say('Enter the admin key (adm_…), then Ctrl-D:')
       const { key } = await readSecretOptions({ key: { value: value ?? (file === undefined ? '-' : undefined), file } })
       const server = { url, key: (key ?? '').trim() }
-      if (!server.key.startsWith('adm_')) throw new UsageError('An admin key starts with adm_.')
+      if (!server.key.startsWith('adm_'))
+        throw new UsageError('The key is not an admin key. An admin key starts with adm_.')
       await openRemote(server)('GET', '/admin/v1/tenants')
       const path = await writeProfile(profile, server)
       out.say(`The key is stored in ${path}.`)

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { fileErrorReason } from '../admin/error.ts'
 import { DEFAULT_OVERLAP_HOURS } from '../domain/tenants/credentials.ts'
 import { UsageError } from './errors.ts'
 
@@ -60,7 +61,7 @@ export async function readSecretOptions<Name extends string>(
   const read: Partial<Record<Name, string | undefined>> = {}
   for (const [name, { value, file }] of entries) {
     if (value !== undefined && file !== undefined)
-      throw new UsageError(`Give either --${name} or --${name}-file, not both.`)
+      throw new UsageError(`Specify either --${name} or --${name}-file, not both.`)
     if (value === '-') read[name] = withoutLineEnd(await text(process.stdin))
     else read[name] = file === undefined ? value : withoutLineEnd(await readTextOption(file))
   }
@@ -76,6 +77,6 @@ export async function readTextOption(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    throw new UsageError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
+    throw new UsageError(`${path} cannot be read: ${fileErrorReason(error as Error)}.`)
   }
 }

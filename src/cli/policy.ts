@@ -6,13 +6,13 @@ import type { Output } from './output.ts'
 import { dataOption, printChange, printRead } from './session.ts'
 
 const NOTES = `
-Settings, with their values (the first one is the default):
+Settings with their values. The first value is the default; channels and plan_groups are empty by default:
 ${Object.values(SETTINGS)
   .map(({ name, values, meaning }) => `  ${name.padEnd(20)} ${values}\n${' '.repeat(23)}${meaning}`)
   .join('\n')}
 
 Prints the policy. "applied": false means that reports use the previous policy until a running server has recomputed the
-ledger. The settings are explained in docs/guides/subscriptions.md`
+ledger. The settings are explained in docs/guides/subscriptions.md.`
 
 export function addPolicy(program: Command, out: Output): void {
   const policy = program.command('policy').description('Show or change how MRR is computed for a tenant.')

@@ -24,7 +24,7 @@ export async function findRemote({ data, profile }: Place): Promise<RemoteServer
   const { url, key, profile: environmentProfile, hasDatabase } = cliEnvironment()
   const name = profile ?? environmentProfile
   if (name !== undefined) {
-    if (data !== undefined) throw new UsageError('Give either --data or --profile, not both.')
+    if (data !== undefined) throw new UsageError('Specify either --data or --profile, not both.')
     return readProfile(name)
   }
   if (data !== undefined || hasDatabase) return null

@@ -35,7 +35,7 @@ export function addSource(program: Command, out: Output): void {
     .option('--event-type <type>', 'set the type of every event')
     .option(
       '--rate-limit <events/seconds>',
-      'for example 100/60: 100 events per 60 seconds (default: 6000/60)',
+      'rate limit, for example 100/60: 100 events per 60 seconds (default: 6000/60)',
       parseRateLimit,
     )
     .option(
@@ -133,7 +133,7 @@ export function addSource(program: Command, out: Output): void {
     )
     .action(async (id, options) => {
       const { token = false, signingSecret = false, overlapHours } = options
-      if (token === signingSecret) throw new UsageError('Give either --token or --signing-secret.')
+      if (token === signingSecret) throw new UsageError('Specify either --token or --signing-secret.')
       const what = token ? 'token' : 'signing_secret'
       const { value } = await readSecretOptions({ value: { value: options.value, file: options.valueFile } })
       await withAdmin(options, out, async ({ admin }) => {

@@ -18,7 +18,8 @@ import { type Database, dataOption, openSession, type Session, schemaProblem, wi
 
 const NOTES = `
 Prints one JSON object. Its fields include:
-  version          version of the running server; command_version: version of this command
+  version          version of the running server
+  command_version  version of this command
   ops_url          URL of the operations port (/healthz, /readyz, /metrics), or null if it is off
   schema           newest migration of the database
   pipeline         accepted entries that wait to be processed; "stalled" lists those whose processing fails

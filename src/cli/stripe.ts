@@ -41,7 +41,7 @@ type KeyOptions = { key?: string | undefined; keyFile?: string | undefined }
 export async function readStripeKey(file: string | undefined, options: KeyOptions): Promise<string | null> {
   const { key } = await readSecretOptions({ key: { value: options.key, file: options.keyFile } })
   if ((file === undefined) === (key === undefined))
-    throw new UsageError('Give either a file or a key of the account (--key, --key-file).')
+    throw new UsageError('Specify either a file or a Stripe key (--key or --key-file).')
   if (key === undefined) return null
   if (/^\w+_test_/.test(key))
     throw new UsageError(
@@ -60,7 +60,7 @@ type SourceOptions = { source?: string | undefined; namespace?: string | undefin
  */
 export function chooseNamespace(sources: SourceView[], { source: name, namespace }: SourceOptions): string {
   if (name !== undefined && namespace !== undefined)
-    throw new UsageError('Give either --source or --namespace, not both.')
+    throw new UsageError('Specify either --source or --namespace, not both.')
   if (namespace !== undefined) return namespace
   if (name !== undefined) {
     const found = sources.find(({ id }) => id === name) ?? sources.find(source => source.name === name)

@@ -55,7 +55,7 @@ export function addTenant(program: Command, out: Output): void {
     )
     .action(async (tenant, { eventsFloor, ipAddresses, ...options }) => {
       if (eventsFloor === undefined && ipAddresses === undefined)
-        throw new UsageError('Give at least one of --events-floor and --ip-addresses.')
+        throw new UsageError('Specify at least one of --events-floor and --ip-addresses.')
       const floor = eventsFloor === 'default' ? null : eventsFloor
       if (typeof floor === 'string' && parseEventsFloor(floor) === undefined)
         throw new UsageError('--events-floor must be 1d to 36500d, off or default.')
@@ -83,7 +83,7 @@ export function addTenant(program: Command, out: Output): void {
       ),
     )
     .action(async (tenant, { set, reset, ...options }) => {
-      if (reset && set !== undefined) throw new UsageError('Give either --set or --reset, not both.')
+      if (reset && set !== undefined) throw new UsageError('Specify either --set or --reset, not both.')
       const types = set?.split(',').map(type => type.trim()) ?? null
       await withAdmin(options, out, async ({ admin: { tenants } }) =>
         out.json(

@@ -88,7 +88,7 @@ export function addTrigger(program: Command, out: Output): void {
 function findSample(name: string | undefined): NamedSample {
   if (name === undefined)
     throw new UsageError(
-      'Give the name of a sample, for example page_view. Run `kontor trigger --list` to see all samples.',
+      'Specify the name of a sample, for example page_view. Run `kontor trigger --list` to see all samples.',
     )
   const found = SAMPLES.find(sample => sample.name === name)
   if (found) return found

@@ -71,7 +71,7 @@ export function requiresEventId({ preset, config }: Source): boolean {
 type Good = Inspection['accepted'][number]
 type Known = { item: Good; firstId: string | null }
 
-const DROPPED = "dropped: over the source's volume limit"
+const DROPPED = 'dropped: above the rate limit of the source'
 
 /** Sorts the events of a request into duplicates, due and over budget, and stores each part. */
 export function openInbound(deps: {

@@ -197,14 +197,14 @@ function receiptOutcome({ id, outcome, detail, firstId, receivedAt }: InboundRec
 }
 
 function duplicateOutcome(id: string, receivedAt: Date, duplicateOf: string): EventOutcome {
-  const reason = 'an event with the same id of its sender was there before'
+  const reason = 'an earlier event has the same id from its sender'
   return { id, status: 'duplicate', reason, receivedAt, duplicateOf }
 }
 
 function waitingOutcome(id: string, waiting: WaitingEntry): EventOutcome {
   const { state, lastError, entry } = waiting
   const retried = lastError === null ? null : `${FAILED} so far; it will be retried`
-  const reason = state === 'deferred' ? "over its source's volume limit; waits for budget" : retried
+  const reason = state === 'deferred' ? 'above the rate limit of its source; processed when the limit allows' : retried
   return { id, status: state, reason, receivedAt: entry.receivedAt, waiting }
 }
 

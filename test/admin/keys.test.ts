@@ -35,7 +35,7 @@ test('a key has the name that says what it is for, also after a rotation', async
   assert.equal(name, 'Warehouse export')
   assert.equal((await keys.list(tenant)).find(key => key.id === id)!.name, 'Warehouse export')
   assert.equal((await keys.rotate(id)).name, 'Warehouse export')
-  await assert.rejects(keys.create({ tenant, kind: 'private', name: 'x'.repeat(101) }), /not valid/)
+  await assert.rejects(keys.create({ tenant, kind: 'private', name: 'x'.repeat(101) }), /Invalid value/)
   assert.equal((await keys.create({ tenant, kind: 'private' })).name, null)
 })
 

@@ -155,7 +155,7 @@ test('tokens and secrets can be read from standard input and from files', async 
   for (const [flags, reason] of [
     [['--token', '-', '--signing-secret', '-'], /Only one secret/],
     [['--token', 'a-token-of-16-chars', '--token-file', `${directory}/token`], /not both/],
-    [['--token-file', `${directory}/nothing`], /cannot be read \(ENOENT\)/],
+    [['--token-file', `${directory}/nothing`], /cannot be read: no such file or directory\./],
   ] as const) {
     const refused = await kontor(...words, ...flags)
     assert.equal(refused.code, 2)

@@ -144,7 +144,7 @@ test('validation errors of the admin API name the options of the command', async
   const asked = ['--tenant', server.tenant.id, '--kind', 'private', '--expires', 'soon']
   const { code, err } = await kontor('key', 'create', ...asked)
   assert.equal(code, 2)
-  assert.match(err, /^One value is not valid.\n {2}- --expires must be/)
+  assert.match(err, /^Invalid value:\n {2}- --expires must be/)
   assert.ok(!err.includes('expires_at'), err)
 })
 

@@ -251,7 +251,7 @@ test('events of sources: deferred over the budget, dropped if configured, duplic
   assert.equal((await hook(defers, 'h-1', 'h-2', 'h-3')).body.deferred, 2)
   const waiting = await find('h-3', defers)
   assert.equal(waiting.status, 'deferred')
-  assert.match(waiting.reason, /volume limit/)
+  assert.match(waiting.reason, /above the rate limit/)
   assert.equal((await ask(waiting.id)).body.status, 'deferred')
   assert.equal((await find('h-1', defers)).status, 'queued')
   assert.equal((await ask('lookup?inbound_event_id=h-3')).body.status, 'deferred', 'without the source too')

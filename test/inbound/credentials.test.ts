@@ -74,7 +74,7 @@ test('a source with allowed addresses rejects all others, even with the token', 
   await answers([401, 'invalid_credentials'], office.post(BODY, { key: 'wrong' }))
   const here = await makeSource(server, { allowed_addresses: ['203.0.113.0/24', '127.0.0.0/8', '::1'] })
   await answers([200], here.post(BODY))
-  await assert.rejects(makeSource(server, { allowed_addresses: ['everywhere'] }), /not valid/)
+  await assert.rejects(makeSource(server, { allowed_addresses: ['everywhere'] }), /Invalid value/)
 })
 
 test('a rotated token remains valid during the overlap, and not longer', async () => {

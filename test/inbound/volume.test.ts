@@ -161,8 +161,8 @@ test('with drop, events over the budget leave only a receipt', async () => {
     deferred: 0,
     rejected: [
       { index: 1, message: 'event_type is required' },
-      { index: 3, message: "dropped: over the source's volume limit" },
-      { index: 4, message: "dropped: over the source's volume limit" },
+      { index: 3, message: 'dropped: above the rate limit of the source' },
+      { index: 4, message: 'dropped: above the rate limit of the source' },
     ],
   })
   const all = await source.post(event(4))

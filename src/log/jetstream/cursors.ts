@@ -122,7 +122,7 @@ function refuseLeavingUnread({ name, servers, takesOver }: FoundStream, before: 
   const unread = before.unread === 1 ? 'one unprocessed entry' : `${before.unread} unprocessed entries`
   throw new NatsRefused(
     `The stream ${name} at ${servers} is not the one at ${before.servers}, which contained ${unread} when it was last seen. ` +
-      'Set NATS_URL back until they are processed. If that stream is gone for good, start once with KONTOR_NATS_TAKE_OVER=true.',
+      'Set NATS_URL back until they are processed. If that stream is permanently lost, start once with KONTOR_NATS_TAKE_OVER=true.',
   )
 }
 

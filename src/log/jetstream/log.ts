@@ -160,7 +160,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       {
         async state() {
           const info = await readStreamInfo(opened, stream)
-          if (info === null) throw new Error(`The stream ${stream} is gone`)
+          if (info === null) throw new Error(`The stream ${stream} no longer exists`)
           return { created: info.created, lastSeq: await confirmedLastSeq(opened, stream, info) }
         },
         messageId: seq => readMessageId(opened, stream, seq),

@@ -98,7 +98,7 @@ export const readStreamOwner = ({ metadata }: Pick<StreamConfig, 'metadata'>): s
 
 const describeTaken = (stream: string) =>
   `The stream ${stream} belongs to another database of Kontor, and so do its entries. Set KONTOR_NATS_STREAM to another stream for this database. ` +
-  'If that database is gone for good and this one replaces it (restored, moved or upgraded), start once with KONTOR_NATS_TAKE_OVER=true.'
+  'If that database is permanently lost and this one replaces it (restored, moved or upgraded), start once with KONTOR_NATS_TAKE_OVER=true.'
 
 export async function readStreamInfo({ manager }: Connected, stream: string): Promise<StreamInfo | null> {
   try {
