@@ -172,7 +172,7 @@ export function parseQuestion(words: Words): { question: PlanQuestion; errors: s
 }
 
 const LIMIT_TEXTS: Record<ServerLimit, string> = {
-  cores: `limited by cores: ${SERVER_CORES} per server, at most ${BUSY_AT_MOST * 100} % busy`,
+  cores: `limited by cores: ${SERVER_CORES} per server, at most ${BUSY_AT_MOST * 100}% busy`,
   WAL: `limited by WAL: at most ${SERVER_WAL_MB} MB/s per server`,
   disk: `limited by disk: at most ${SERVER_DISK_GB.toLocaleString('en')} GB per server`,
   connections: `limited by connections: at most ${SERVER_CONNECTIONS} per server`,
@@ -189,11 +189,11 @@ export function formatPlan(question: PlanQuestion, plan: Plan): string {
   const why = isOne ? '' : ` (${LIMIT_TEXTS[plan.limitedBy]})`
   const diskOfEach = isOne ? '' : `, ${n(plan.diskGigabytes / plan.installations)} GB${per}`
   const lines = [
-    `${n(eventsPerSecond)} events per second in the busiest hour, ${n(eventsPerSecond * averageShare)} on average, of ${counted(tenants, 'tenant')}, ${Math.round(singleShare * 100)} % sent one by one, stored for ${n(retentionDays)} days`,
+    `${n(eventsPerSecond)} events per second in the busiest hour, ${n(eventsPerSecond * averageShare)} on average, of ${counted(tenants, 'tenant')}, ${Math.round(singleShare * 100)}% sent one by one, stored for ${n(retentionDays)} days`,
     '',
-    `HTTP        ${n(plan.httpCores)} cores busy in all: ${counted(inEach(plan.httpProcesses), 'process', 'es')}${per}`,
-    `Workers     ${n(plan.workerCores)} cores busy in all: ${counted(inEach(plan.workers), 'worker')}${per}, KONTOR_LOG_PARTITIONS=${plan.partitions}`,
-    `PostgreSQL  ${n(plan.postgresCores)} cores busy in all: ${installations}${why}, ${counted(plan.tenantsPerInstallation, 'tenant')}${isOne ? '' : ' each'}`,
+    `HTTP        ${n(plan.httpCores)} cores busy in total: ${counted(inEach(plan.httpProcesses), 'process', 'es')}${per}`,
+    `Workers     ${n(plan.workerCores)} cores busy in total: ${counted(inEach(plan.workers), 'worker')}${per}, KONTOR_LOG_PARTITIONS=${plan.partitions}`,
+    `PostgreSQL  ${n(plan.postgresCores)} cores busy in total: ${installations}${why}, ${counted(plan.tenantsPerInstallation, 'tenant')}${isOne ? '' : ' each'}`,
     `WAL         ${n(plan.walMegabytesPerSecond)} MB/s, ${n(plan.syncsPerSecond)} syncs per second`,
     `Disk        ${n(plan.keptGigabytesPerDay)} GB per day, ${n(plan.diskGigabytes)} GB in total${diskOfEach}`,
     `JetStream   ${n(plan.streamPartitions)} partitions${per}, if the log is on JetStream`,

@@ -66,5 +66,5 @@ function formatDuration(seconds: number): string {
 }
 
 function formatPercent(share: number): string {
-  return `${Math.round(share * 1_000) / 10} %`
+  return `${Math.round(share * 1_000) / 10}%`
 }

@@ -226,7 +226,7 @@ const checkFailures: Check = async function* (installation) {
       code: 'partition_stuck',
       what: `Partition ${partition} of the log failed ${formatAge(failedAt, databaseNow)} ago: ${error}`,
       means: 'The entries of this partition wait, and so do later entries with the same ordering keys.',
-      help: `Look for this error in the worker's log. Kontor retries by itself; ${kontorCommand(installation, 'status')} shows whether "waiting" decreases`,
+      help: `Look for this error in the worker's log. Kontor retries automatically; ${kontorCommand(installation, 'status')} shows whether "waiting" decreases`,
     }
   if (isOld)
     yield {
@@ -448,10 +448,10 @@ const checkDisk: Check = async function* ({ disk, minFreeDisk }) {
   const isRefusing = minFreeDisk !== null && share < minFreeDisk
   yield {
     code: 'disk_low',
-    what: `${Math.round(found.freeBytes / 1e6).toLocaleString('en')} MB (${(share * 100).toFixed(1)} %) are free on the disk of ${found.path}.`,
+    what: `${Math.round(found.freeBytes / 1e6).toLocaleString('en')} MB (${(share * 100).toFixed(1)}%) are free on the disk of ${found.path}.`,
     means: isRefusing
       ? 'Kontor answers events and webhooks with 503 until more space is free (KONTOR_MIN_FREE_DISK).'
-      : `${minFreeDisk === null ? 'When the disk is full' : `Below ${minFreeDisk * 100} %`}, Kontor answers events and webhooks with 503, and finally all requests.`,
+      : `${minFreeDisk === null ? 'When the disk is full' : `Below ${minFreeDisk * 100}%`}, Kontor answers events and webhooks with 503, and finally all requests.`,
     help: `df -h ${JSON.stringify(found.path)}; free space, or reduce KONTOR_LOG_RETENTION, KONTOR_ARCHIVE_RETENTION or KONTOR_EVENTS_RETENTION`,
   }
 }

@@ -10,7 +10,7 @@ Rules, with their default thresholds and the allowed range:
 ${RULE_NAMES.map(describeRule).join('\n')}
 
 Kontor checks the values every minute. It raises an alert if a value reaches its threshold in two consecutive checks, and resolves
-the alert if the value is below 80 % of the threshold in three consecutive checks.`
+the alert if the value is below 80% of the threshold in three consecutive checks.`
 
 function describeRule(rule: Rule): string {
   const { threshold, least, most, means } = RULES[rule]

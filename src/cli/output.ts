@@ -77,7 +77,7 @@ export function reportProgress(out: Output, verb: string): Progress {
     last = now
     const pace = megabytes(bytes / ((now - start) / 1_000))
     const share = Math.min(99, Math.floor((100 * bytes) / Math.max(1, ofBytes)))
-    out.say(`${verb} ${share} % (${megabytes(bytes)} MB, ${pace} MB/s)${what === '' ? '' : `, current: ${what}`}.`)
+    out.say(`${verb} ${share}% (${megabytes(bytes)} MB, ${pace} MB/s)${what === '' ? '' : `, current: ${what}`}.`)
   }
 }
 
@@ -98,9 +98,7 @@ export function openProgressLine(what: string) {
       const seconds = (now - startedAt) / 1000
       const rate = Math.round(count / Math.max(seconds, 0.001))
       const left =
-        share && share > 0.001
-          ? `, ${Math.round(100 * share)} %, ${duration((seconds / share) * (1 - share))} left`
-          : ''
+        share && share > 0.001 ? `, ${Math.round(100 * share)}%, ${duration((seconds / share) * (1 - share))} left` : ''
       process.stderr.write(`\r\x1b[2K${count.toLocaleString('en')} ${what}, ${rate.toLocaleString('en')}/s${left}`)
     },
     end(): void {

@@ -72,6 +72,6 @@ export function isLow(free: number | null, minFree: number | null): boolean {
 export function describeDisk({ free, isLow }: Disk): string {
   const ratio = free()
   if (ratio === null) return 'unknown'
-  const percent = `${(ratio * 100).toFixed(1)} % free`
+  const percent = `${(ratio * 100).toFixed(1)}% free`
   return isLow() ? `${percent}: too little, events and webhooks are answered with 503` : percent
 }

@@ -174,7 +174,7 @@ test('rejected webhooks and lost MRR raise alerts at the thresholds of the tenan
       ['refused_share', null],
     ],
   )
-  assert.match(raised[0]!.summary, /MRR in EUR is 10 % lower/)
+  assert.match(raised[0]!.summary, /MRR in EUR is 10% lower/)
   assert.deepEqual(await listed(lenient), [])
   // Turning a rule off resolves its alert.
   useDatabase(server.databaseUrl)

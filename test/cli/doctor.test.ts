@@ -208,7 +208,7 @@ test('reports different clocks, blocked retention, and a nearly full disk', asyn
   const full = { path: '/srv/kontor', freeBytes: 3e9, totalBytes: 100e9 }
   assert.match(
     (await found({ disk: async () => full })).get('disk_low')!,
-    /3,000 MB \(3\.0 %\) are free on the disk of \/srv\/kontor/,
+    /3,000 MB \(3\.0%\) are free on the disk of \/srv\/kontor/,
   )
   assert.ok(!(await found({ disk: async () => ({ ...full, freeBytes: 30e9 }) })).has('disk_low'))
 })

@@ -167,7 +167,7 @@ test('with a nearly full disk events are rejected and reads are served', async (
   assert.equal((await source.post({ event_type: 'x' })).status, 503)
   for (const path of ['/v1/events', '/v1/products', '/v1/subscriptions/overview?currency=EUR'])
     assert.equal((await server.request(path, { key: privateKey })).status, 200, path)
-  assert.match(await opsText('/readyz'), /"status":"not_ready".*4\.9 % free: too little/)
+  assert.match(await opsText('/readyz'), /"status":"not_ready".*4\.9% free: too little/)
   assert.match(await opsText('/metrics'), /^kontor_disk_free_ratio 0\.049$/m)
   free = 0.06
   await eventually('events to be taken again', async () => (await track()).status === 200)

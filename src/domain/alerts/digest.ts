@@ -114,7 +114,7 @@ const IS_LOSS: Partial<Record<MovementType, boolean>> = { contraction: true, chu
 
 function figuresBlock(figures: DigestFigures, title: string): Block {
   const { currency, mrr, mrr_before, movements, net, net_before, came, left } = figures
-  const share = mrr_before > 0 ? `, ${signedNumber(Math.round((net / mrr_before) * 1_000) / 10)} %` : ''
+  const share = mrr_before > 0 ? `, ${signedNumber(Math.round((net / mrr_before) * 1_000) / 10)}%` : ''
   return {
     title,
     rows: [
