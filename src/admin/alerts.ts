@@ -111,7 +111,7 @@ export const AlertView = Type.Object(
     rule: Type.Enum([...RULE_NAMES]),
     subject: Nullable(Type.String({ description: 'source_silent: the source id; mrr_drop: the currency' })),
     state: Type.Enum(['raised', 'resolved']),
-    summary: Type.String({ description: 'One sentence for people' }),
+    summary: Type.String({ description: 'The alert in one sentence' }),
     value: Type.Number(),
     threshold: Type.Number(),
     raised_at: Timestamp,
@@ -126,7 +126,7 @@ export const AlertValue = Type.Object(
     rule: Type.Enum([...RULE_NAMES]),
     subject: Nullable(Type.String({ description: 'source_silent: the source id; mrr_drop: the currency' })),
     value: Type.Number(),
-    summary: Type.String({ description: 'One sentence for people' }),
+    summary: Type.String({ description: 'The alert in one sentence' }),
   },
   { title: 'AlertValue', description: 'A value that a rule compares with its threshold' },
 )

@@ -188,7 +188,7 @@ export type ClosedMonth = Static<typeof ClosedMonth>
 
 export const BooksView = Type.Object(
   {
-    months: Type.Array(ClosedMonth, { description: 'The latest first' }),
+    months: Type.Array(ClosedMonth, { description: 'Newest first' }),
     results: Type.Array(
       Type.Object({
         month: Month,
@@ -196,12 +196,12 @@ export const BooksView = Type.Object(
         currency: Type.String(),
         amount: Type.Number({
           description:
-            'By how much the MRR of the customer at the end of the month changed; 0 if only movements within the month changed',
+            'The change of the customer’s MRR at the end of the month; 0 if only movements within the month changed',
         }),
         event_id: NullableText,
         received_at: Timestamp,
       }),
-      { description: 'Restatements, the latest first' },
+      { description: 'Restatements, newest first' },
     ),
     page: Type.Integer(),
     page_size: Type.Integer(),

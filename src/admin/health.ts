@@ -153,7 +153,7 @@ const HoursOfActivity = Type.Object(
       description: 'The last 24 hours, oldest first; the last hour is the current one. Counted up to 10,000 per hour',
     }),
   },
-  { title: 'Activity', description: 'A number of the last 24 hours, in total and by hour' },
+  { title: 'Activity', description: 'A count for the last 24 hours, in total and by hour' },
 )
 
 /** The activity of a source. */

@@ -80,7 +80,10 @@ const either =
 
 const policySettings = {
   pause: either('churn', 'keep')('Whether a paused subscription leaves MRR or keeps its amount'),
-  trial_on_paying: either('churn', 'keep')('The same for a paying subscription that is set to trial'),
+  trial_on_paying: either(
+    'churn',
+    'keep',
+  )('Whether a paying subscription that returns to a trial leaves MRR or keeps its amount'),
   past_due_grace_days: Type.Union([Type.Literal('none'), Type.Integer()], {
     description: 'Number of days for which a past-due subscription counts; none: no limit',
   }),

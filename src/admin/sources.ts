@@ -207,7 +207,7 @@ function validateCustom({ preset, custom }: { preset?: unknown; custom?: unknown
   return [{ pointer: '/custom', message: 'is required with the preset custom: how the sender signs requests' }]
 }
 
-const PROVIDER_HINT = 'For a provider such as Stripe or Shopify, use webhook and set preset'
+const PROVIDER_HINT = 'For a provider such as Stripe or Shopify, use webhook and set a preset'
 
 function validateNewSource(tenant: string, { type, ...settings }: Unchecked): ValidationError[] {
   const errors: ValidationError[] = []
@@ -412,7 +412,7 @@ const MEANINGS: Record<keyof typeof SOURCE_FIELDS, string> = {
     'The namespace of the ids of subscriptions, customers and invoices. Null: the name of the preset, or default without one',
   records: 'Whether objects of a shop become products, contacts and orders. Null: true with the preset of a shop',
   custom: 'With the preset custom: how the sender signs requests',
-  rate_limit: 'The number of events per interval that are processed at once',
+  rate_limit: 'The number of events per interval that are processed immediately',
   overflow:
     'What happens to events over the rate limit. defer: they are processed later; drop: only a receipt is stored',
   max_body_bytes: 'The maximum size of a request after decompression; at most 8388608 (8 MiB)',
@@ -449,7 +449,7 @@ const SOURCE_EXAMPLE = {
 
 const CredentialView = Type.Object(
   { hint: Type.String(), expires_at: NullableTimestamp },
-  { title: 'Credential', description: 'The end of a token or secret, and when it expires' },
+  { title: 'Credential', description: 'The last characters of a token or secret, and when it expires' },
 )
 export type CredentialView = Static<typeof CredentialView>
 

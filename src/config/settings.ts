@@ -210,7 +210,7 @@ const natsSettings = {
   natsSystemUrl: withoutDefault({
     name: 'KONTOR_NATS_SYSTEM_URL',
     meaning:
-      'The same servers with a user of the system account. Kontor then checks by itself whether the servers sync.',
+      'The URLs of the same servers, with a user of the system account. Kontor then checks whether the servers sync every message.',
     expects: 'URLs separated by commas, for example nats://sys:PASSWORD@nats-1:4222',
     read: readNatsUrl,
     show: hideNatsCredentials,
@@ -410,7 +410,7 @@ export const settings = {
     name: 'KONTOR_EVENTS_FLOOR',
     default: '3650d',
     meaning:
-      'The maximum age of an event that is sent with a public tracking key. An older event is dated to this limit, and ' +
+      'The maximum age of an event that is sent with a public tracking key. The time of an older event is set to this limit, and ' +
       'its original time is kept in meta.client_time. `off` allows any age.',
     expects: 'a duration of at least 1d or "off", for example 3650d',
     read: orOff(retention),

@@ -69,7 +69,7 @@ const TAGS = {
   Events: 'Send and read events and conversions.',
   'CDP-compatible': 'Send events with the SDKs of Segment, RudderStack and Jitsu.',
   'Inbound webhooks': 'Receive webhooks of shops, billing systems and other senders.',
-  Customers: 'People with a purchase, a subscription or a contact, where they came from, and what they did in order.',
+  Customers: 'Customers, acquisition channels and funnels.',
   Subscriptions: 'Reports about recurring revenue: MRR, movements, retention, cash and recognized revenue.',
   Export: 'Whole tables as files.',
   'Agent tools': 'The Model Context Protocol for agents.',

@@ -138,8 +138,8 @@ function listWarnings(figures: SourceFigures[], { pending }: Unlinked, gaps: num
   return [
     ...words(
       pending,
-      'One subscription is known from invoices only; its MRR is missing.',
-      `${pending} subscriptions are known from invoices only; their MRR is missing.`,
+      'One subscription appears only in invoices; its MRR is missing.',
+      `${pending} subscriptions appear only in invoices; their MRR is missing.`,
     ),
     ...words(
       withoutCurrency,

@@ -348,7 +348,7 @@ test('coverage shows how complete the data is', async () => {
     movements_complete: false,
     unrecognized: {},
     test_events: 0,
-    warnings: ['One subscription is known from invoices only; its MRR is missing.'],
+    warnings: ['One subscription appears only in invoices; its MRR is missing.'],
   })
   assert.equal(snapshot_first_at, `${inDays(-100).slice(0, 10)}T00:00:00.000Z`)
   assert.ok(Date.parse(first_event_at) < Date.parse(last_event_at))

@@ -2047,7 +2047,7 @@ export interface paths {
         };
         /**
          * MRR by plan, plan group, interval, source, channel, country or metadata
-         * @description Computed per item, the largest row first. The rows add up to MRR. A subscription with several plans counts in each with its part. The country is that of the contact, else `metadata.country` of the subscription, else `unknown`. With `Accept: text/csv`, the response is CSV.
+         * @description Computed per item, the largest row first. The rows add up to MRR. A subscription with several plans counts in each with its share. The country is that of the contact, else `metadata.country` of the subscription, else `unknown`. With `Accept: text/csv`, the response is CSV.
          *
          *     Scope: `subscriptions:read`.
          */
@@ -3552,7 +3552,7 @@ export interface components {
             mrr: number;
             next_billing_at: string | null;
             plan_names: string[];
-            /** @description The best status among its subscriptions */
+            /** @description The first of active, past_due, trialing, paused, unpaid, incomplete, incomplete_expired, unknown and canceled that one of its subscriptions has */
             status: string;
             subscriptions: number;
         };
@@ -3611,14 +3611,14 @@ export interface components {
         /** @description Closed months, and the changes in them since */
         Books: {
             count: number;
-            /** @description The latest first */
+            /** @description Newest first */
             months: components["schemas"]["ClosedMonth"][];
             page: number;
             page_size: number;
             pages: number;
-            /** @description Restatements, the latest first */
+            /** @description Restatements, newest first */
             results: {
-                /** @description By how much the MRR of the customer at the end of the month changed; 0 if only movements within the month changed */
+                /** @description The change of the customer’s MRR at the end of the month; 0 if only movements within the month changed */
                 amount: number;
                 currency: string;
                 customer: string;
@@ -3629,7 +3629,7 @@ export interface components {
                 received_at: string;
             }[];
         };
-        /** @description The MRR of one plan, country or other part */
+        /** @description The MRR of one plan, country or other segment */
         BreakdownRow: {
             /** @description Accounts with a part of this MRR */
             accounts: number;
@@ -3838,12 +3838,12 @@ export interface components {
             movements_complete: boolean;
             snapshot_days_available: number;
             snapshot_first_at: string | null;
-            /** @description Days since the first snapshot without one */
+            /** @description Days without a snapshot, since the first snapshot */
             snapshot_gaps: number;
             subscriptions_excluded: number;
             subscriptions_included: number;
             subscriptions_seen: number;
-            /** @description Events of a provider's test mode, which are in no total */
+            /** @description Events of a provider's test mode, which are not counted in any total */
             test_events: number;
             /** @description By type, the events that seem to be about billing but were not recognized */
             unrecognized: {
@@ -3996,7 +3996,7 @@ export interface components {
             mrr_delta: number;
             subscription_id: string;
         };
-        /** @description The MRR of a coming month, from what is scheduled */
+        /** @description The MRR of a future month, if only the scheduled changes happen */
         ForecastMonth: {
             churn: number;
             contraction: number;
@@ -4056,7 +4056,7 @@ export interface components {
         /** @description A change of the MRR of an account */
         Movement: {
             /**
-             * @description The cause of the largest change, if there are several. other: for example a return
+             * @description The cause of the largest change, if there are several. other: for example, a subscription that becomes active again
              * @enum {string}
              */
             cause: "new_subscription" | "additional_subscription" | "quantity" | "price" | "plan" | "discount" | "discount_end" | "item_added" | "item_removed" | "pause" | "resume" | "trial_end" | "cancellation_voluntary" | "cancellation_failed_payment" | "other";

@@ -9,7 +9,7 @@ export const RULES = {
   refused_share: {
     ...{ threshold: 0.1, least: 0.001, most: 1 },
     means:
-      'share of webhook requests that were rejected in the last hour. Requests with invalid credentials and 429 responses do not count. Needs at least ten rejections',
+      'share of webhook requests that were rejected in the last hour. Requests with invalid credentials and 429 responses do not count. Applies only with ten or more rejections',
   },
   dead_letters: {
     ...{ threshold: 1, least: 1, most: 1_000_000_000 },

@@ -6,7 +6,7 @@ import type { Instant, ReasonCode, SubscriptionStatus } from './types.ts'
 export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = {
   test_mode: {
     reason: 'The subscription belongs to the test mode of its billing system.',
-    fixHint: 'Nothing to do: test data never counts.',
+    fixHint: 'No action needed: test data never counts.',
   },
   billed_elsewhere: {
     reason: 'Another billing system charges the subscription and reports it.',
@@ -23,7 +23,7 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
   canceled: {
     reason: 'The subscription has ended.',
     fixHint:
-      'Nothing to do. If the subscription should still be active, send its current state with a newer `updated_at`.',
+      'No action needed. If the subscription should still be active, send its current state with a newer `updated_at`.',
   },
   incomplete: {
     reason: 'The first payment is not complete, or the status of the subscription is unknown.',
@@ -43,7 +43,7 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
   },
   trialing: {
     reason: 'The subscription is in its trial.',
-    fixHint: 'Nothing to do: it counts when the trial has ended and an event reports it as active.',
+    fixHint: 'No action needed: it counts when the trial has ended and an event reports it as active.',
   },
   paused: {
     reason: 'The subscription, or the collection of its payments, is paused.',
@@ -51,7 +51,7 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
   },
   not_started: {
     reason: 'The subscription starts in the future.',
-    fixHint: 'Nothing to do: it counts from `started_at` on.',
+    fixHint: 'No action needed: it counts from `started_at` on.',
   },
   missing_items: { reason: 'The subscription has no items.', fixHint: 'Send the subscription with its `items`.' },
   items_incomplete: {
@@ -72,11 +72,11 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
   },
   one_time_price: {
     reason: 'The item is billed once and does not recur.',
-    fixHint: 'Nothing to do: one-time charges are not recurring revenue.',
+    fixHint: 'No action needed: one-time charges are not recurring revenue.',
   },
   metered_usage: {
     reason: 'The item is billed by usage, which is unknown in advance.',
-    fixHint: 'Nothing to do: usage is part of invoiced and collected amounts.',
+    fixHint: 'No action needed: usage is part of invoiced and collected amounts.',
   },
   tiered_price_unknown: {
     reason: 'The item has a tiered price whose tiers are unknown.',
@@ -89,11 +89,11 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
   },
   free: {
     reason: 'The item costs nothing.',
-    fixHint: 'Nothing to do. If the item should have a price, set it in the billing system.',
+    fixHint: 'No action needed. If the item should have a price, set it in the billing system.',
   },
   fully_discounted: {
     reason: 'Discounts reduce the price to 0.',
-    fixHint: 'Nothing to do: it counts when the discount ends.',
+    fixHint: 'No action needed: it counts when the discount ends.',
   },
   pending_subscription: {
     reason: 'An invoice refers to this subscription, but the subscription itself has not been received.',

@@ -105,11 +105,11 @@ export type RoleMapping = { value: string; role: Role; tenant: string | null }
 export const KeyLimits = Type.Object({
   origins: Type.Array(Type.String({ maxLength: 300 }), {
     maxItems: 100,
-    description: 'Pages that may use it, as the header Origin names them; none: all',
+    description: 'Origins of the pages that may use the key, for example https://shop.example; empty: all',
   }),
   event_types: Type.Array(Type.String({ minLength: 1, maxLength: MAX_EVENT_TYPE_LENGTH }), {
     maxItems: 1_000,
-    description: 'Names of the events that it may send; none: all',
+    description: 'Event types that the key may send; empty: all',
   }),
   rate_limit: Nullable(SourceConfig.properties.rate_limit),
 })

@@ -10,7 +10,7 @@ export function healthRoutes(
   tenants.route('GET', '/admin/v1/tenants/:id/health', {
     summary: 'Get the health of a tenant',
     description:
-      'Open dead letters, rejected requests of the last day and deferred events of the tenant. Backlog and disk space are those of the installation; null for a key that is bound to one tenant, or if unknown.',
+      'Open dead letters, rejected requests of the last day and deferred events of the tenant. Backlog and disk space are those of the installation; null for a key that is restricted to one tenant, or if unknown.',
     returns: HealthView,
     run: async (admin, { params }) => ({
       ...(await admin.health.show(params.id)),

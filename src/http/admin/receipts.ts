@@ -25,7 +25,7 @@ export function receiptRoutes(app: App, { admin }: { admin: RequestAdmin }): voi
   pages('/admin/v1/receipts', {
     summary: 'List receipts',
     description:
-      'The outcome of each inbound event, newest first: `processed`, `duplicate` (of `first_id`), `dropped` (over the source’s limit), `dead_letter` or `suppressed`. Kept for 30 days by default.',
+      'The outcome of each inbound event, newest first: `processed`, `duplicate` (of `first_id`), `dropped` (above the rate limit), `dead_letter` or `suppressed`. Kept for 30 days by default.',
     problems: [404],
     query: {
       ...byTenant,

@@ -12,7 +12,7 @@ export function tenantRoutes(app: App, parts: { admin: RequestAdmin }): void {
   const { route, list } = adminRoutes(app, parts, 'Admin: tenants')
   list('/admin/v1/tenants', {
     summary: 'List tenants',
-    description: 'All tenants, or the one that the key is bound to.',
+    description: 'All tenants, or the one that the key is restricted to.',
     item: TenantView,
     run: admin => admin.tenants.list(),
   })

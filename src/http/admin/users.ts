@@ -58,7 +58,7 @@ export function userRoutes(app: App, parts: { admin: RequestAdmin }): void {
   })
   list('/admin/v1/sessions', {
     summary: 'List console sessions',
-    description: 'Valid sessions of the console, the latest first. Role `admin`: all sessions; other roles: their own.',
+    description: 'Valid sessions of the console, newest first. Role `admin`: all sessions; other roles: their own.',
     item: SessionView,
     run: admin => admin.sessions.list(),
   })

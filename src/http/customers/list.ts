@@ -79,7 +79,7 @@ export function customerRoute(app: App, { pool, now }: { pool: pg.Pool; now: () 
         tags: ['Customers'],
         summary: 'List customers',
         description:
-          'People with a purchase, a subscription or a contact. A change shows within seconds. With `Accept: text/csv` the rows are returned as CSV.',
+          'People with a purchase, a subscription or a contact. A change appears within seconds. With `Accept: text/csv` the rows are returned as CSV.',
         querystring: CustomerQuery,
         response: { 200: PagedList(CustomerBody) },
       },

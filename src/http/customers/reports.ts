@@ -93,7 +93,7 @@ export function funnelRoute(app: App, { pool, now }: Deps): void {
       config: { scope: 'events:read' },
       schema: {
         tags: ['Customers'],
-        summary: 'How many people did several things in order',
+        summary: 'People who completed several steps in order',
         description: `A person counts in a step if they did it after the step before, and within \`within_days\` of the first step. The first step is in the window; later steps may follow it. A step that matches more than ${groupDigits(MAX_FUNNEL_EVENTS)} events is an error: choose a shorter window.`,
         querystring: Type.Object({
           steps: Type.String({

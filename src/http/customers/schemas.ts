@@ -19,7 +19,7 @@ export const CustomerBody = Type.Object(
     channel: Nullable(Type.String({ description: 'By the rules of the tenant; null: unattributed' })),
     plans: Nullable(Type.Array(Type.String(), { description: 'Null without the scope subscriptions:read' })),
     first_seen_at: Timestamp,
-    last_seen_at: Type.String({ format: 'timestamp', description: 'To about 15 minutes' }),
+    last_seen_at: Type.String({ format: 'timestamp', description: 'Accurate to about 15 minutes' }),
     customer_since: NullableTimestamp,
     orders: Nullable(
       Type.Integer({ minimum: 0, description: 'Number of sales. Null without the scope conversions:read' }),
@@ -42,7 +42,7 @@ export const ChannelBody = Type.Object(
     revenue: Nullable(Amounts('Their sales by currency. Null without the scope conversions:read')),
     mrr: Nullable(Amounts('Their current MRR by currency. Null without the scope subscriptions:read')),
   },
-  { title: 'Channel', description: 'The people who came through one channel, and what they became' },
+  { title: 'Channel', description: 'The people of one channel: visitors, trials, customers, and their revenue' },
 )
 export type ChannelBody = Static<typeof ChannelBody>
 
@@ -75,6 +75,6 @@ export const FunnelBody = Type.Object(
       ),
     ),
   },
-  { title: 'Funnel', description: 'How many people did several things in order' },
+  { title: 'Funnel', description: 'The number of people who completed several steps in order' },
 )
 export type FunnelBody = Static<typeof FunnelBody>

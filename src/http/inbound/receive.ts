@@ -221,9 +221,9 @@ export const InboundAnswer = Type.Object(
   {
     accepted: Count('Events that are durable and will be processed now'),
     duplicates: Count('Events that were processed before, or occur twice in this body'),
-    deferred: Count('Events over the volume limit: durable, and processed when the limit allows'),
+    deferred: Count('Events above the rate limit: durable, and processed when the limit allows'),
     rejected: Type.Array(RejectedItemBody, {
-      description: 'Invalid items (kept as dead letters) and events dropped over the source’s limit; the first 100',
+      description: 'Invalid items (kept as dead letters) and events dropped because of the rate limit; the first 100',
     }),
     rejected_total: RejectedItems.rejected_total,
   },

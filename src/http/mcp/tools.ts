@@ -233,7 +233,7 @@ export const TOOLS: readonly Tool[] = [
   report('forecast', {
     title: 'Scheduled changes of MRR',
     description:
-      'MRR of the coming months from what is scheduled: cancellations, starts, ends of trials and of discounts. Not a prediction.',
+      'MRR of the coming months, from scheduled changes: cancellations, starts, ends of trials and of discounts. Not a prediction.',
   }),
   report('churn-reasons', {
     title: 'Churn by reason',

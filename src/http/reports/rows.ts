@@ -118,7 +118,10 @@ export const AccountRow = Type.Object(
     committed_mrr: money('MRR without subscriptions that are scheduled to cancel'),
     subscriptions: Count,
     active_subscriptions: Count,
-    status: Type.String({ description: 'The best status among its subscriptions' }),
+    status: Type.String({
+      description:
+        'The first of active, past_due, trialing, paused, unpaid, incomplete, incomplete_expired, unknown and canceled that one of its subscriptions has',
+    }),
     plan_names: Type.Array(Text),
     acquisition_source: Type.String({ description: '`unattributed` if unknown' }),
     customer_since: MaybeTime,
@@ -287,7 +290,8 @@ export const MovementListRow = Type.Object(
     mrr_delta: money(),
     subscription_ids: Type.Array(Text),
     cause: Type.Enum([...CAUSES], {
-      description: 'The cause of the largest change, if there are several. other: for example a return',
+      description:
+        'The cause of the largest change, if there are several. other: for example, a subscription that becomes active again',
     }),
     event_id: Type.Union([Text, Type.Null()], { description: 'The source event' }),
   },
@@ -482,7 +486,7 @@ export const ForecastMonthRow = Type.Object(
     trial_ends: money('The MRR of trials that end in the month, before discounts'),
     net: money('The change of MRR since the previous month'),
   },
-  { title: 'ForecastMonth', description: 'The MRR of a coming month, from what is scheduled' },
+  { title: 'ForecastMonth', description: 'The MRR of a future month, if only the scheduled changes happen' },
 )
 
 export const ForecastChangeRow = Type.Object(

@@ -187,13 +187,16 @@ export const Coverage = Type.Object(
     last_event_at: MaybeTime,
     snapshot_first_at: MaybeTime,
     snapshot_days_available: Count,
-    snapshot_gaps: Type.Integer({ minimum: 0, description: 'Days since the first snapshot without one' }),
+    snapshot_gaps: Type.Integer({ minimum: 0, description: 'Days without a snapshot, since the first snapshot' }),
     movements_complete: Type.Boolean(),
     warnings: Type.Array(Type.String()),
     unrecognized: Type.Record(Type.String(), Count, {
       description: 'By type, the events that seem to be about billing but were not recognized',
     }),
-    test_events: Type.Integer({ minimum: 0, description: "Events of a provider's test mode, which are in no total" }),
+    test_events: Type.Integer({
+      minimum: 0,
+      description: "Events of a provider's test mode, which are not counted in any total",
+    }),
   },
   { title: 'Coverage', description: 'How much of the received data the report contains' },
 )
@@ -270,7 +273,7 @@ export const OverviewBody = reportSchema(
       reason: 'The subscription is in its trial.',
       excluded_mrr: 49,
       since: '2026-03-25T00:00:00.000Z',
-      fix_hint: 'Nothing to do: it counts when the trial has ended and an event reports it as active.',
+      fix_hint: 'No action needed: it counts when the trial has ended and an event reports it as active.',
     }),
   },
 )
@@ -480,7 +483,7 @@ const BreakdownRow = Type.Object(
     accounts: Type.Integer({ description: 'Accounts with a part of this MRR' }),
     subscriptions: Type.Integer({ description: 'Subscriptions with a part of this MRR' }),
   },
-  { title: 'BreakdownRow', description: 'The MRR of one plan, country or other part' },
+  { title: 'BreakdownRow', description: 'The MRR of one plan, country or other segment' },
 )
 
 export const BreakdownBody = reportSchema(

@@ -63,7 +63,7 @@ export function seriesRoutes(app: App, deps: ReportDeps): void {
   reportRoute(app, deps, {
     path: '/v1/subscriptions/breakdown',
     summary: 'MRR by plan, plan group, interval, source, channel, country or metadata',
-    description: `Computed per item, the largest row first. The rows add up to MRR. A subscription with several plans counts in each with its part. The country is that of the contact, else \`metadata.country\` of the subscription, else \`unknown\`. With \`Accept: text/csv\`, the response is CSV.`,
+    description: `Computed per item, the largest row first. The rows add up to MRR. A subscription with several plans counts in each with its share. The country is that of the contact, else \`metadata.country\` of the subscription, else \`unknown\`. With \`Accept: text/csv\`, the response is CSV.`,
     pages: {},
     whole: 'breakdown',
     own: {
