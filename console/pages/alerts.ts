@@ -397,7 +397,7 @@ const RULES: Record<RuleName, RuleText> = {
     before: 'at least',
     after: '% of the webhook requests of an hour are rejected',
     means:
-      'Share of the webhook requests in the last hour. Requests with invalid credentials and 429 responses do not count. Needs at least ten rejections.',
+      'Share of the webhook requests in the last hour. Requests with invalid credentials and 429 responses do not count. Applies only with ten or more rejections.',
     unit: 'share',
     href: link('issues'),
   },

@@ -180,7 +180,7 @@ export const conversionPage = definePage(
             'Sender',
             h(Badge, row.verified ? { text: 'verified', tone: 'good' } : { text: 'unverified', tone: 'neutral' }),
           ],
-          ['Reports of this sale', number(row.claims)],
+          ['Unverified events about this sale', number(row.claims)],
           ['Id', html`<code>${row.id}</code>`],
         ],
       }),

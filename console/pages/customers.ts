@@ -40,7 +40,7 @@ const listSorts = () =>
 const TONES: Partial<Record<Customer['status'], Tone>> = { active: 'good', at_risk: 'bad', churned: 'bad' }
 
 const MEANINGS: Record<Exclude<(typeof SEGMENTS)[number][0], ''>, string> = {
-  new: 'First purchase or payment in the last 30 days, with any status',
+  new: 'First purchase or payment in the last 30 days, whatever the status',
   active: 'Has MRR',
   at_risk: 'Has a past-due or unpaid subscription, or has MRR with an overdue payment or a scheduled cancellation',
   trial: 'In a trial, no payment yet',

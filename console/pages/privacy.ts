@@ -37,15 +37,15 @@ export const privacyPage = definePage(
       h(ProblemArea, { problem }),
       h(
         Section,
-        { title: 'People not tracked' },
+        { title: 'People who are not tracked' },
         suppressed.results.length > 0 && h(Discarded, { left: suppressed.not_recorded }),
         suppressed.results.length === 0
           ? h(EmptyState, {
               title: 'All people are tracked.',
-              text: 'People whom you stop tracking below appear here.',
+              text: 'To stop tracking a person, use the form below.',
             })
           : h(Table<Suppression>, {
-              ...{ caption: 'People not tracked', columns: suppressedColumns(problem, refresh) },
+              ...{ caption: 'People who are not tracked', columns: suppressedColumns(problem, refresh) },
               ...{ rows: suppressed.results, rowKey: ({ id }) => id, csv: csv('suppressions') },
             }),
       ),

@@ -72,7 +72,7 @@ export const movementsPage = definePage(
         html`
           <div class="filter">
             ${h(SelectField, {
-              ...{ id: 'order', label: 'Order', options: ORDERS, value: order },
+              ...{ id: 'order', label: 'Sort by', options: ORDERS, value: order },
               onChange: chosen => go(linkWith(route, { order: chosen === 'time' ? chosen : null, page: null })),
             })}
           </div>
