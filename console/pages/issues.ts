@@ -79,7 +79,7 @@ export const issuesPage = definePage(
       data.results.length === 0
         ? h(EmptyState, {
             title: 'No issues.',
-            text: 'No dead letters, no rejected requests, and no failing destinations.',
+            text: 'No dead letters, rejected requests or pending deliveries.',
           })
         : h(Table<Issue>, {
             caption: 'Issues',

@@ -167,7 +167,7 @@ function MrrForm(props: PolicyProps): VNode {
       ...{ options: EFFECTS, value: policy.trial_on_paying },
     }),
     h(TextField, {
-      ...{ id: 'past_due_grace_days', label: 'Keep past-due subscriptions in MRR for (days)', size: 8 },
+      ...{ id: 'past_due_grace_days', label: 'Days that a past-due subscription stays in MRR', size: 8 },
       value: policy.past_due_grace_days === NONE_SET ? '' : String(policy.past_due_grace_days),
       hint: 'Leave empty for no limit.',
     }),

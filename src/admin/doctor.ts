@@ -231,7 +231,7 @@ const checkFailures: Check = async function* (installation) {
   if (isOld)
     yield {
       code: 'entries_retried',
-      what: `${formatCount(parked.entries, 'entry', 'entries')} failed and will be retried. The oldest has been waiting for ${formatAge(parked.oldestAt, databaseNow)} and ${parked.attempts} attempts. Last error: ${parked.error ?? 'none'}`,
+      what: `${formatCount(parked.entries, 'entry', 'entries')} failed and will be retried. The oldest has been waiting for ${formatAge(parked.oldestAt, databaseNow)} and failed ${parked.attempts} times. Last error: ${parked.error ?? 'none'}`,
       means:
         'After the last attempt an entry becomes a dead letter. Until then later entries with the same ordering key wait.',
       help: `Fix the cause. ${kontorCommand(installation, 'dead-letters list --reason failed')} lists entries whose attempts are used up`,
@@ -283,7 +283,7 @@ const checkSqlAccess: Check = async function* (installation) {
       yield {
         code: 'sql_access_misused',
         what: `Process ${pid} of the SQL role ${role} should be ended: ${reason}.`,
-        means: "Kontor's database user has no right to end it. Workers may wait for it.",
+        means: "Kontor's database user has no permission to end it. Workers may wait for it.",
         help: `As a superuser: grant ${role} to Kontor's user, or select pg_terminate_backend(${pid})`,
       }
   for (const { role, hasOtherPassword, hasOtherDefaults } of await listChangedRoles(pool))
@@ -431,7 +431,7 @@ const checkClocks: Check = async function* ({ pool, now }) {
   const which = offMs > 0 ? 'ahead of' : 'behind'
   yield {
     code: 'clock_off',
-    what: `The clock of this machine is ${formatDuration(Math.abs(offMs) / 1_000)} ${which} PostgreSQL's, which gives all servers the time.`,
+    what: `The clock of this machine is ${formatDuration(Math.abs(offMs) / 1_000)} ${which} PostgreSQL's, which all servers use.`,
     means:
       "If PostgreSQL's clock is wrong, times of receipt are wrong. If it is more than 5 minutes off, signatures are rejected and times of events are replaced. " +
       'If the clock of this machine is wrong, only log lines, rate limits and sign-ins through a provider are affected.',

@@ -100,7 +100,7 @@ test('reports a stuck partition and repeatedly retried entries', async () => {
   const { rows } = await pool.query<{ name: string }>(
     `select attname as name from pg_attribute where attrelid = 'parked_entries'::regclass and attnum = 1`,
   )
-  await findsOnly('entries_retried', /for 3 h and 7 attempts.*no such unit/, {
+  await findsOnly('entries_retried', /for 3 h and failed 7 times.*no such unit/, {
     make: `insert into parked_entries
              (${rows[0]!.name}, id, tenant_id, kind, ordering_key, received_at, context, body, attempts, next_attempt_at, last_error)
            select 'postgres/1', ${ENTRY}, '{}', '{}', 7, now(), 'no such unit'`,
@@ -188,7 +188,7 @@ test('reports a failing destination, a disabled one, and an archive that cannot 
 
 test('reports different clocks, blocked retention, and a nearly full disk', async () => {
   const ahead = await found({ now: () => new Date(Date.now() + 365 * DAY_MS) })
-  assert.match(ahead.get('clock_off')!, /365 days ahead of PostgreSQL's, which gives all servers the time/)
+  assert.match(ahead.get('clock_off')!, /365 days ahead of PostgreSQL's, which all servers use/)
   const behind = await found({ now: () => new Date(Date.now() - 60_000) })
   assert.match(behind.get('clock_off')!, /60 s behind/)
   await append(new Date(Date.now() + 2 * DAY_MS))

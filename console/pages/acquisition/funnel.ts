@@ -57,11 +57,11 @@ export const funnelPage = definePage(
   ({ data: { types, steps, within_days, device, breakdown, funnel } }) =>
     h(
       AcquisitionPage,
-      { name: 'funnel', lead: 'How many people took these steps in this order. Each person counts once.' },
+      { name: 'funnel', lead: 'How many people completed these steps in this order. Each person counts once.' },
       types.length === 0 && steps.length === 0
         ? h(EmptyState, {
             title: 'No events in this period.',
-            text: 'A funnel counts the people who take several steps in order, for example view a page and then buy.',
+            text: 'A funnel counts the people who complete several steps in order, for example view a page and then buy.',
             command: trackCommand(),
             action: keyHint('tracking'),
           })

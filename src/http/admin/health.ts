@@ -21,7 +21,7 @@ export function healthRoutes(
   tenants.list('/admin/v1/tenants/:id/issues', {
     summary: 'List issues by cause',
     description:
-      'Open dead letters, rejected requests and failing destinations, newest first. One row per cause, with its count and the time of its first and last occurrence. Use `cause` to list and replay the dead letters of a cause.',
+      'Open dead letters, rejected requests, pending deliveries and billing data that cannot be read, newest first. One row per cause, with its count and the time of its first and last occurrence. Use `cause` to list and replay the dead letters of a cause.',
     item: IssueView,
     run: (admin, { params }) => admin.health.issues(params.id),
   })
