@@ -242,12 +242,12 @@ function movesPart(baseline: Result[] | null, results: Result[]): string {
   const moves = movesSince(baseline, results)
   if (known.size === 0) return ''
   const since = `compared with the stored run of ${baseline[0]!.at.slice(0, 10)}`
-  if (moves.length === 0) return `## Changes since the stored run\n\nNo change of more than 15 % ${since}.\n`
+  if (moves.length === 0) return `## Changes since the stored run\n\nNo change of more than 15% ${since}.\n`
   const rows = moves.map(move => {
     const { scenario, what, before, value, change } = move
-    return `| ${scenario} | ${what} | ${number(before)} | ${number(value)} | ${change > 0 ? '+' : ''}${Math.round(change * 100)} % | ${worseBy(move) > 0 ? 'worse' : 'better'} |`
+    return `| ${scenario} | ${what} | ${number(before)} | ${number(value)} | ${change > 0 ? '+' : ''}${Math.round(change * 100)}% | ${worseBy(move) > 0 ? 'worse' : 'better'} |`
   })
-  return `## Changes since the stored run\n\nChanges of more than 15 % ${since}:\n\n| scenario | | before | now | | |\n|---|---|--:|--:|--:|---|\n${rows.join('\n')}\n`
+  return `## Changes since the stored run\n\nChanges of more than 15% ${since}:\n\n| scenario | | before | now | | |\n|---|---|--:|--:|--:|---|\n${rows.join('\n')}\n`
 }
 
 function formatSpread({ spread }: Result['bars'][number]): string {

@@ -102,7 +102,7 @@ Usage: npm run bench [-- NAME...] [--seconds 8] [--runs 3] [--quick] [--connecti
 NAME: ${Object.keys(scenarios).join(', ')}
 Each scenario runs three times (--quick: once); the result is the median of each figure.
 Without a name, runs all scenarios except ${BY_NAME_ONLY.join(', ')}, rewrites docs/performance.md and lists changes since bench/baseline.json.
-Numbers mean something only on a quiet machine: if other processes use more than 5 % of a core, nothing runs.
+Numbers mean something only on a quiet machine: if other processes use more than 5% of a core, nothing runs.
 With --noisy it runs anyway, but publishes nothing.`)
   return process.exit(2)
 }
@@ -241,7 +241,7 @@ function printChanges(before: Result[], results: Result[]): void {
   console.log('\nChanges since bench/baseline.json:')
   for (const move of moves) {
     const { scenario, what, value, before: was, change } = move
-    const percent = `${change > 0 ? '+' : ''}${Math.round(change * 100)} %`
+    const percent = `${change > 0 ? '+' : ''}${Math.round(change * 100)}%`
     console.log(
       `  ${worseBy(move) > 0 ? 'worse ' : 'better'} ${percent.padStart(7)}  ${scenario}: ${what}: ${short(was)} → ${short(value)}`,
     )
@@ -251,7 +251,7 @@ function printChanges(before: Result[], results: Result[]): void {
 function show({ threads, statements }: Summary): void {
   for (const { thread, functions, parts } of threads) {
     console.log(`\nThread ${thread}, percent of its busy time`)
-    for (const [name, percent] of [...functions, ...parts]) console.log(`${String(percent).padStart(5)} %  ${name}`)
+    for (const [name, percent] of [...functions, ...parts]) console.log(`${String(percent).padStart(5)}%  ${name}`)
   }
   console.table(statements)
 }
