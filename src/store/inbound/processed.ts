@@ -102,13 +102,22 @@ const copyClaims = copyTable<EventClaim, { period: number }>('processed_events',
 const UNIQUE_VIOLATION = '23505'
 
 export async function findProcessed(db: Db, keys: ProcessedKey[]): Promise<EventClaim[]> {
-  return queryRows<EventClaim>(
-    db,
-    `select p.tenant_id as "tenantId", replace(p.key::text, '-', '') as key, p.event_id as "eventId" from processed_events p
-     join unnest($1::int[], $2::uuid[]) as k (tenant_id, key) on k.tenant_id = p.tenant_id and k.key = p.key`,
-    [int4Array(keys.map(({ tenantId }) => tenantId)), hexArray(keys.map(({ key }) => key))],
-  )
+  const wanted = hexArray(keys.map(({ key }) => key))
+  const tenantId = keys[0]?.tenantId
+  return keys.every(key => key.tenantId === tenantId)
+    ? queryRows<EventClaim>(db, PROCESSED_OF_ONE, [tenantId, wanted])
+    : queryRows<EventClaim>(db, PROCESSED, [int4Array(keys.map(key => key.tenantId)), wanted])
 }
+
+const PROCESSED_COLUMNS = `p.tenant_id as "tenantId", replace(p.key::text, '-', '') as key, p.event_id as "eventId"`
+
+// For the same reason as KNOWN_OF_ONE.
+const PROCESSED_OF_ONE = `
+select ${PROCESSED_COLUMNS} from processed_events p where p.tenant_id = $1 and p.key = any($2::uuid[])`
+
+const PROCESSED = `
+select ${PROCESSED_COLUMNS} from processed_events p
+join unnest($1::int[], $2::uuid[]) as k (tenant_id, key) on k.tenant_id = p.tenant_id and k.key = p.key`
 
 /** Releases the ids of these events: the next event with such an id is not a duplicate. */
 export async function releaseClaims(db: Db, claims: EventClaim[]): Promise<void> {
