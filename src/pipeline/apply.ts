@@ -37,6 +37,8 @@ export type Effects = {
   loadAudience: LoadAudience
   /** Throws RestartTransaction if the events table may lack a partition for one of these times. */
   ensureMonths(moments: Date[]): void
+  /** Whether results of inbound events contain a copy of the event, because they may outlive it. */
+  copiesEvents: boolean
 }
 
 /** Applies a batch: its record entries, then its events. All effects of the pipeline are called from this file. */
@@ -108,7 +110,7 @@ async function applyEvents(effects: Effects, transaction: Transaction, units: Un
   if (kept.length > 0) await applyKeptEvents(effects, transaction, kept)
   if (suppressed.length > 0) await applySuppressedEvents(effects, transaction, suppressed, learned)
   if (tests.length > 0) await applyTestEvents(transaction, tests)
-  await writeInboundResults(transaction, { fresh: [...kept, ...tests], duplicates, suppressed })
+  await writeInboundResults(transaction, { fresh: [...kept, ...tests], duplicates, suppressed }, effects.copiesEvents)
 }
 
 /**

@@ -372,8 +372,8 @@ function openWorkers(
   { config, connection, log, threadLogging, processes }: RuntimeOptions,
   { onAppend, tracing }: { onAppend: Log['onAppend']; tracing: Tracing | null },
 ): Promise<Workers> {
-  const { workers, eventsFloorMs } = config
-  const options = { connection, nats: toNatsSettings(config), workers, eventsFloorMs }
+  const { workers, eventsFloorMs, eventsRetentionMs } = config
+  const options = { connection, nats: toNatsSettings(config), workers, eventsFloorMs, eventsRetentionMs }
   const isAlone = processes || config.surfaces.every(surface => surface === 'worker')
   if (isAlone || !threadLogging) return startWorkers(options, { logger: log, onAppend, tracing })
   return startWorkerThread(options, { logging: threadLogging, onAppend })

@@ -29,6 +29,7 @@ type WorkerOptions = {
   nats: NatsSettings | null
   workers: number
   eventsFloorMs: number | null
+  eventsRetentionMs: number | null
 }
 
 export type Workers = { counts(): PoolCounts; stop(): Promise<void> }
@@ -41,7 +42,7 @@ const LIMITS = { lockMs: 30_000, statementMs: 120_000 }
 
 /** Starts the pipeline on its own connections, so that requests never wait behind a batch. */
 export async function startWorkers(
-  { connection, nats, workers, eventsFloorMs }: WorkerOptions,
+  { connection, nats, workers, eventsFloorMs, eventsRetentionMs }: WorkerOptions,
   { logger, onAppend, tracing }: { logger: Logger; onAppend: Log['onAppend']; tracing?: Tracing | null },
 ): Promise<Workers> {
   const pool = openPool({
@@ -59,6 +60,7 @@ export async function startWorkers(
     suppressions: openSuppressions(),
     loadAudience: openAudience(),
     ensureMonths: createMonthPartitions(pool),
+    copiesEvents: eventsRetentionMs !== null,
   }
   const { log, close } = await openLog({ pool, nats, name: 'kontor worker', logger })
   const runTransaction = openTransactions({

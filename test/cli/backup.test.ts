@@ -67,7 +67,7 @@ async function serve(url: string, surfaces?: string) {
 
 const runWorkers = (url: string) =>
   startWorkers(
-    { connection: { url }, workers: 2, eventsFloorMs: null, nats: null },
+    { connection: { url }, workers: 2, eventsFloorMs: null, eventsRetentionMs: null, nats: null },
     { logger, onAppend: () => () => true },
   )
 

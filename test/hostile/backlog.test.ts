@@ -64,7 +64,7 @@ test('with a full backlog writes are rejected and reads are served; accepted ent
 
   const connection = { url: server.databaseUrl }
   workers = await startWorkers(
-    { connection, nats: null, workers: 2, eventsFloorMs: null },
+    { connection, nats: null, workers: 2, eventsFloorMs: null, eventsRetentionMs: null },
     { logger: pino({ level: 'silent' }), onAppend: server.log.onAppend },
   )
   await eventually('something being taken in again', async () => (await track(accepted)).status === 200)

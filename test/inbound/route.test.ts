@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { eventually } from '../eventually.ts'
-import { sharedServer, type TestServer } from '../server.ts'
+import { sharedServer, startServer, type TestServer } from '../server.ts'
 import { eventsOf, makeSource, rows } from './source.ts'
 
 let server: TestServer
@@ -256,6 +256,21 @@ test('only the configured headers are stored, and never credentials', async () =
   await assert.rejects(makeSource(server, { headers: ['authorization'] }), /Invalid value/)
 })
 
+test('a result outlives its event if events have a retention', async () => {
+  const own = await startServer({ KONTOR_EVENTS_RETENTION: '1d' })
+  try {
+    const source = await makeSource(own)
+    await source.post({ inbound_event_id: 'kept', event_type: 'x', payload: { amount: 12.5 } })
+    await own.settled()
+    const { key } = await own.admin.keys.create({ kind: 'admin' })
+    const [event] = await rows<{ id: string }>(own, 'delete from events returning id')
+    const { body } = await own.request(`/admin/v1/archive/${event!.id}`, { key })
+    assert.deepEqual([body.result.inbound_event_id, body.result.payload], ['kept', { amount: 12.5 }])
+  } finally {
+    await own.close()
+  }
+})
+
 test('each event has one receipt and one archived result', async () => {
   const source = await makeSource(server)
   await source.post([
@@ -288,8 +303,18 @@ test('each event has one receipt and one archived result', async () => {
   assert.deepEqual([found.body.status, found.body.duplicate_of], ['duplicate', receipt.id])
   const archive = await server.request(`/admin/v1/archive/${receipt.id}`, { key })
   assert.equal(archive.status, 200)
-  assert.equal(archive.body.result.event_type, 'x')
-  assert.equal(archive.body.result.source_config_id, source.id)
+  assert.deepEqual(archive.body.result, {
+    inbound_event_id: 'r1',
+    source_config_id: source.id,
+    source_type: 'webhook',
+    provider_event_id: null,
+    event_type: 'x',
+    occurred_at: receipt.received_at,
+    received_at: receipt.received_at,
+    headers: { 'content-type': 'application/json', 'user-agent': 'node' },
+    meta: { ip: '127.0.0.1', batch_index: 0, batch_size: 3 },
+    payload: { amount: 12.5 },
+  })
   const processed = await rows(server, 'select event_id from processed_events where event_id = $1', [receipt.id])
   assert.equal(processed.length, 1)
   assert.equal((await server.request('/admin/v1/archive/nothing', { key })).status, 404)

@@ -55,7 +55,13 @@ test('after a restart on the same database, processing continues', async () => {
 })
 
 test('a thread that cannot start fails the start, and leaves nothing running', async () => {
-  const options = { connection: { url: server.databaseUrl }, workers: 1, eventsFloorMs: null, nats: null }
+  const options = {
+    connection: { url: server.databaseUrl },
+    workers: 1,
+    eventsFloorMs: null,
+    eventsRetentionMs: null,
+    nats: null,
+  }
   const onAppend = () => () => {}
   await assert.rejects(
     startWorkerThread(options, { logging: { level: 'no such level', pretty: false }, onAppend }),

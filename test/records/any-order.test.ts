@@ -31,6 +31,7 @@ before(async () => {
     suppressions: openSuppressions(),
     loadAudience: openAudience(),
     ensureMonths: () => {},
+    copiesEvents: false,
   }
   const runTransaction = openTransactions({
     ...{ ...opened, kinds: { record: kind, events: kind }, logger },

@@ -3,12 +3,12 @@ import { itemAlone, MAX_NAMED_REJECTIONS, normalize } from '../../domain/events/
 import type { EventContext, NormalizedEvent } from '../../domain/events/types.ts'
 import { suppressibleIdentifiers } from '../../domain/identity/erasure.ts'
 import { itemId } from '../../domain/ids.ts'
-import { suppressedReceipt, TEST_RECEIPT } from '../../domain/inbound/receipts.ts'
+import { type EventOfResult, eventResult, suppressedReceipt, TEST_RECEIPT } from '../../domain/inbound/receipts.ts'
 import { DAY_MS, MINUTE_MS } from '../../domain/time.ts'
 import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
 import type { LearnedIdentifier } from '../../store/identity/suppressions.ts'
 import { claimEvents, type EventClaim, idScope, processedKey, verifiedKeyOf } from '../../store/inbound/processed.ts'
-import { insertArchive, insertReceipts } from '../../store/inbound/receipts.ts'
+import { insertArchive, insertReceipts, RESULT_IN_EVENT } from '../../store/inbound/receipts.ts'
 import type { EventSum } from '../../store/sums/series.ts'
 import type { Suppressions } from '../identity/suppressions.ts'
 import type { Kind, Transaction, Unit } from '../unit.ts'
@@ -181,10 +181,11 @@ export function countEvents(events: { tenantId: number; event: NormalizedEvent }
   return [...sums.values()]
 }
 
-/** Writes the results of inbound events to the archive, and their receipts. */
+/** Writes the results of inbound events to the archive, and their receipts. `copiesEvents`: see `Effects`. */
 export async function writeInboundResults(
   { client }: Transaction,
   { fresh, duplicates, suppressed }: Record<'fresh' | 'duplicates' | 'suppressed', Unit<NormalizedEvent>[]>,
+  copiesEvents: boolean,
 ): Promise<void> {
   const processed = fresh.filter(isInbound)
   if (processed.length > 0) {
@@ -195,7 +196,7 @@ export async function writeInboundResults(
         id: work.id,
         receivedAt: work.receivedAt,
         sourceId: work.sourceConfigId!,
-        result: formatResult(work),
+        result: copiesEvents ? eventResult(withTexts(work)) : RESULT_IN_EVENT,
       })),
     )
   }
@@ -211,6 +212,10 @@ export async function writeInboundResults(
     ...suppressed.filter(isInbound).map(unit => ({ ...receiptFields(unit), ...suppressedReceipt(unit.work) })),
   ]
   if (receipts.length > 0) await insertReceipts(client, receipts)
+}
+
+function withTexts(event: NormalizedEvent): EventOfResult {
+  return { ...event, headers: JSON.stringify(event.headers), meta: JSON.stringify(event.meta) }
 }
 
 /** Writes the receipt of an inbound event that becomes a dead letter. */
@@ -234,20 +239,4 @@ function receiptFields({ entry, work: event }: Unit<NormalizedEvent>) {
     eventType: event.eventType,
     firstId: null,
   }
-}
-
-/** The normalized event as it was processed. */
-function formatResult(event: NormalizedEvent): string {
-  const facts = JSON.stringify({
-    inbound_event_id: event.inboundEventId,
-    source_config_id: event.sourceConfigId,
-    source_type: event.source,
-    provider_event_id: event.providerEventId,
-    event_type: event.eventType,
-    occurred_at: event.occurredAt,
-    received_at: event.receivedAt,
-    headers: event.headers,
-    meta: event.meta,
-  })
-  return `${facts.slice(0, -1)},"payload":${event.payload}}`
 }

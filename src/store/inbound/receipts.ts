@@ -1,7 +1,8 @@
 import { idToTime } from '../../domain/ids.ts'
-import type { ReceiptOutcome } from '../../domain/inbound/receipts.ts'
+import { eventResult, type ReceiptOutcome } from '../../domain/inbound/receipts.ts'
 import { copyTable, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
 import type { Db } from '../../postgres/database.ts'
+import { findEvents } from '../events/events.ts'
 
 export type Receipt = {
   tenantId: number
@@ -33,9 +34,12 @@ export type Archived = {
   id: string
   receivedAt: Date
   sourceId: string
-  /** JSON text */
+  /** JSON text, or RESULT_IN_EVENT */
   result: string
 }
+
+/** The result is read from the event. A copy of each event took an eighth of the CPU time of inbound events and a quarter of their WAL. */
+export const RESULT_IN_EVENT = ''
 
 /** The result of an inbound event at the time of processing. */
 export const insertArchive = copyTable<Archived>('archive', {
@@ -115,5 +119,8 @@ export async function findArchived(db: Db, tenantId: number | null, id: string):
      where $1::int is null or t.id = $1`,
     [tenantId, idToTime(id), id],
   )
-  return rows[0] ?? null
+  const [found] = rows
+  if (found?.result !== RESULT_IN_EVENT) return found ?? null
+  const [event] = await findEvents(db, found.tenantId, [id])
+  return event ? { ...found, result: eventResult(event) } : null
 }
