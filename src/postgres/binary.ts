@@ -96,12 +96,18 @@ export class BinaryWriter {
     }
     this.reserve(20)
     this.put32(16)
+    this.digits(value, 0, 8)
+    this.digits(value, 9, 13)
+    this.digits(value, 14, 18)
+    this.digits(value, 19, 23)
+    this.digits(value, 24, 36)
+  }
+
+  private digits(value: string, from: number, to: number): void {
     const { buffer } = this
     let { at } = this
-    for (let i = 0; i < 36; i += 2) {
-      if (value.charCodeAt(i) === DASH) i++
+    for (let i = from; i < to; i += 2)
       buffer[at++] = (DIGITS[value.charCodeAt(i)]! << 4) | DIGITS[value.charCodeAt(i + 1)]!
-    }
     this.at = at
   }
 
@@ -172,8 +178,6 @@ export class BinaryWriter {
     this.buffer = larger
   }
 }
-
-const DASH = 0x2d
 
 /** Values of lower-case hexadecimal digits, indexed by character code. */
 const DIGITS = new Uint8Array(128)
