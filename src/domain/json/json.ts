@@ -329,6 +329,21 @@ export function objectFields(text: string): [key: string, raw: string][] {
   return fields
 }
 
+/** The value of a JSON object's field `key` as written, of the last one if it is repeated. The text must be valid JSON. */
+export function rawField(text: string, key: string): string | null {
+  let found: string | null = null
+  let i = skipSpace(text, skipSpace(text, 0) + 1)
+  while (text.charCodeAt(i) === QUOTE) {
+    const keyEnd = endOfString(text, i)
+    const start = skipSpace(text, skipSpace(text, keyEnd) + 1)
+    const end = endOfValue(text, start)
+    if (decodeKey(text.slice(i, keyEnd)) === key) found = text.slice(start, end)
+    i = skipSpace(text, end)
+    if (text.charCodeAt(i) === COMMA) i = skipSpace(text, i + 1)
+  }
+  return found
+}
+
 /** The items of a JSON array as written. The text must be valid JSON. */
 export function arrayItems(text: string, from = 0): string[] {
   const items: string[] = []

@@ -5,7 +5,7 @@ import { parseEmail } from '../../identity/identifiers.ts'
 import { itemId } from '../../ids.ts'
 import { findPreset, isShopifyTest } from '../../inbound/presets.ts'
 import type { EventTypeOverride } from '../../inbound/source-config.ts'
-import { canonicalJson, isObject, type JsonObject, objectFields, textDigest, valueAt } from '../../json/json.ts'
+import { canonicalJson, isObject, type JsonObject, rawField, textDigest, valueAt } from '../../json/json.ts'
 import { isShop } from '../../providers/shops.ts'
 import { isStripeEvent, stripeObject } from '../../providers/stripe/objects.ts'
 import { occurredAt, parseTimestamp } from '../../time.ts'
@@ -401,10 +401,7 @@ function readWebhook(
 
 /** The raw text of `payload`, else the complete body. */
 function webhookPayload(raw: string, item: JsonObject, subject: JsonObject): string {
-  if (item.payload !== subject) return raw
-  let payload = raw
-  for (const [key, value] of objectFields(raw)) if (key === 'payload') payload = value
-  return payload
+  return item.payload === subject ? rawField(raw, 'payload')! : raw
 }
 
 type ProviderFields = {

@@ -10,6 +10,7 @@ import {
   nestingDepth,
   objectFields,
   openJson,
+  rawField,
   storableText,
   withoutField,
 } from '../../json/json.ts'
@@ -282,7 +283,7 @@ export function rawItems(text: string, form: Items['form']): string[] {
 /** The raw text of the context that the items of a batch share. */
 export function rawEnvelopeContext(text: string, envelope: Envelope): string | null {
   if (!envelope.context) return null
-  return objectFields(text).findLast(([key]) => key === 'context')?.[1] ?? null
+  return rawField(text, 'context')
 }
 
 /**
