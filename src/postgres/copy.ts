@@ -55,7 +55,7 @@ export function copyTable<Row, Context = undefined>(
       if (out.length < PORTION_BYTES) continue
       stream ??= openStream(client, statement)
       await stream.write(out.written())
-      out = new BinaryWriter(Buffer.allocUnsafeSlow(FIRST_BYTES))
+      out = new BinaryWriter(out.buffer)
     }
     out.rawInt2(-1)
     stream ??= openStream(client, statement)
@@ -87,11 +87,11 @@ const FIRST_BYTES = 65_536
 // Buffers are reused: megabytes per second of short-lived buffers would keep the garbage collector busy.
 const spareBuffers: Buffer[] = []
 const MAX_SPARE_BUFFERS = 4
-const MAX_SPARE_BYTES = 4_194_304
+const MAX_SPARE_BYTES = 524_288
 
 // Events that share a large context take a hundred times the size of their request. They are written in portions, so that
-// memory never holds all of them at once.
-const PORTION_BYTES = 4_194_304
+// memory never holds all of them at once. A portion of small rows fits into a buffer of MAX_SPARE_BYTES.
+const PORTION_BYTES = 491_520
 
 type CopyStream = { write(bytes: Buffer): Promise<void>; end(bytes: Buffer): Promise<void> }
 
