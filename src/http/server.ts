@@ -48,10 +48,10 @@ const BODY_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE']
 export async function buildServer(options: ServerOptions): Promise<App> {
   const newRequestId = requestIds()
   const timeouts = withDefaultTimeouts(options.timeouts)
-  const app = createApp(options, timeouts, newRequestId)
+  const compile = validatorCompiler()
+  const app = createApp(options, { timeouts, newRequestId, compile })
   const finish = openResponses({ log: options.log, isDraining: drainOnClose(app, timeouts.drainMs) })
   const unmatched = options.metrics.request('any', 'unmatched')
-  const compile = validatorCompiler()
 
   // Fastify's own log lines are useful only when something is wrong.
   app.log = options.log.child({}, { level: 'warn' })
@@ -61,8 +61,6 @@ export async function buildServer(options: ServerOptions): Promise<App> {
   app.decorateRequest('caller', null as never)
   app.decorateRequest('rejectedKey', null)
   app.decorateRequest('operator', null as never)
-  app.setValidatorCompiler(compile)
-  app.setSerializerCompiler(() => data => JSON.stringify(data))
   app.addHook('onRequest', (request, _reply, done) => {
     request.startedAt = performance.now()
     done(request.is404 ? undefined : findHostProblem(request.raw))
@@ -104,7 +102,14 @@ export async function buildServer(options: ServerOptions): Promise<App> {
   return app
 }
 
-function createApp(options: ServerOptions, timeouts: Timeouts, newRequestId: ReturnType<typeof requestIds>): App {
+function createApp(
+  options: ServerOptions,
+  {
+    timeouts,
+    newRequestId,
+    compile,
+  }: { timeouts: Timeouts; newRequestId: ReturnType<typeof requestIds>; compile: Compile },
+): App {
   const trusted = options.trustProxy ?? false
   const unroutable = options.metrics.request('any', 'unroutable')
   const finish = openResponses({ log: options.log, isDraining: () => false })
@@ -114,6 +119,13 @@ function createApp(options: ServerOptions, timeouts: Timeouts, newRequestId: Ret
     logController: new LogController({ disableRequestLogging: true }),
     // A child logger for every request costs more than it is worth: the request's log line has its id.
     childLoggerFactory: () => options.log,
+    // Without these, Fastify loads its own compilers.
+    schemaController: {
+      compilersFactory: {
+        buildValidator: () => compile as never,
+        buildSerializer: () => () => data => JSON.stringify(data),
+      },
+    },
     routerOptions: { ignoreTrailingSlash: true, caseSensitive: true, maxParamLength: 8_192 },
     requestTimeout: timeouts.requestMs,
     keepAliveTimeout: timeouts.keepAliveMs,
