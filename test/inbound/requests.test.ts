@@ -117,6 +117,24 @@ test('paging returns each request once and in order, also while more arrive', as
   assert.match((await waiting).body.results[0].body, /the next/)
 })
 
+test('requests are in the order of their transactions, also when the transaction id gets another digit', async () => {
+  const source = await makeSource(server)
+  await server.pool.query(
+    `insert into inbound_requests (tenant_id, source_id, xid, ord, id, received_at, headers, answer, bytes, body)
+     select $1, $2, xid::text::xid8, 1, gen_random_uuid(), now(), '[]', '{}', 3, convert_to(xid::text, 'UTF8')
+     from generate_series(95, 104) as xid`,
+    [Number(server.tenant.id.slice(4)), source.id],
+  )
+  const seen: string[] = []
+  let cursor = EVER
+  for (let page = 0; page < 4; page++) {
+    const { body } = await list(source.id, `${cursor}&limit=3`)
+    seen.push(...body.results.map(({ body: text }: { body: string }) => text))
+    cursor = `?cursor=${body.next_cursor}`
+  }
+  assert.deepEqual(seen, ['95', '96', '97', '98', '99', '100', '101', '102', '103', '104'])
+})
+
 test('each request is listed once and in order despite out-of-order commits, an erasure and two listeners', async () => {
   const tenant = await server.anotherTenant('out of order')
   const source = await makeSource(server, { tenant: tenant.id })

@@ -83,7 +83,7 @@ export async function listRequests(
        where tenant_id = $1 and source_id = $2 and (xid, ord) > ($3::xid8, $4::int) and xid < $5::xid8
          and ($6::timestamptz is null or received_at >= $6)
        order by xid, ord limit $7
-     ) r where bytes_before < $8 order by xid, ord`,
+     ) r where bytes_before < $8 order by r.xid, r.ord`,
     [tenantId, sourceId, after?.xid ?? '0', after?.ord ?? 0, before.xid, since, limit, maxBytes],
   )
   return rows
