@@ -45,7 +45,7 @@ export type EntryName = { id: string; receivedAt: Date }
 /** A transaction is limited by size too: a hundred bodies of 1 MiB would hold up everything behind them. */
 export const HEAVY_BYTES = 1_000_000
 /** A transaction with this many entries has enough work. Other workers take the rest. */
-export const HEAVY_ENTRIES = 256
+export const HEAVY_ENTRIES = 1_000
 
 /** The log and its partition, for example postgres/3. */
 export type PartitionName = string

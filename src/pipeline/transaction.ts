@@ -78,7 +78,7 @@ export type RunTransaction = (options: {
   careful: boolean
   alone: boolean
   load: 'light' | 'heavy'
-  onTaken(load: { entries: number; length: number }): void
+  onTaken(load: { entries: number; length: number; isFull: boolean }): void
 }) => Promise<number>
 
 export function openTransactions(options: TransactionOptions): RunTransaction {
@@ -109,7 +109,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
         alsoPartitions: (await findDuePartitions(client)) ?? [],
       })
       const taken = await moveToOverflow(client, read)
-      onTaken(measureLoad(taken))
+      onTaken(measureLoad(taken, TAKEN[load].maxEntries))
       firstPartition = taken[0]?.partition
       if (taken.length === 0) return taken
       const many = isShared(taken) ? findTenantsWithMany(taken) : new Set<number>()
@@ -180,10 +180,12 @@ function missingPartition(pool: pg.Pool, error: Error): RestartTransaction {
   return new RestartTransaction(error.message, () => createMissingPartition(pool, error))
 }
 
-function measureLoad(taken: Taken[]): { entries: number; length: number } {
-  const load = { entries: 0, length: 0 }
+/** `isFull`: a partition may have more entries. */
+function measureLoad(taken: Taken[], maxEntries: number) {
+  const load = { entries: 0, length: 0, isFull: false }
   for (const { entries } of taken) {
     load.entries += entries.length
+    load.isFull ||= entries.length >= maxEntries
     for (const { body } of entries) load.length += body.length
   }
   return load
