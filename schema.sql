@@ -1587,17 +1587,6 @@ CREATE OR REPLACE FUNCTION kontor_bi.tenant()
  SET search_path TO 'pg_catalog'
 AS $function$ select a.tenant_id from public.sql_access a where a.role = session_user $function$;
 
-CREATE OR REPLACE PROCEDURE public.assert_log_epoch(IN expected integer)
- LANGUAGE plpgsql
-AS $procedure$
-begin
-  if (select epoch = expected and database = current_setting('kontor.database', true)
-      from log_epochs order by epoch desc limit 1) then
-    return;
-  end if;
-  perform is_log_epoch(expected);
-end $procedure$;
-
 CREATE OR REPLACE FUNCTION public.config_changed()
  RETURNS trigger
  LANGUAGE plpgsql

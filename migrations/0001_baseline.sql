@@ -269,15 +269,6 @@ begin
   raise exception 'the log is in another epoch than %', expected using errcode = 'KT001';
 end $$;
 
-create procedure assert_log_epoch(expected int) language plpgsql as $$
-begin
-  if (select epoch = expected and database = current_setting('kontor.database', true)
-      from log_epochs order by epoch desc limit 1) then
-    return;
-  end if;
-  perform is_log_epoch(expected);
-end $$;
-
 -- Returns the epoch of this database and starts it if the latest epoch belongs to another one. The caller holds the
 -- advisory lock LOCKS.epoch.
 create function enter_log_epoch() returns int language plpgsql as $$

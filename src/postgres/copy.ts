@@ -38,27 +38,26 @@ export type Copy<Row, Context> = (
 export function copyTable<Row, Context = undefined>(
   table: string,
   columns: Record<string, Column<Row, Context>>,
-  /** A statement without a result that runs before the rows. If it fails, nothing is copied. */
-  { before }: { before?: (context: Context) => string } = {},
+  /** Selects the rows to copy. If it raises an error, nothing is copied. */
+  { where }: { where?: string } = {},
 ): Copy<Row, Context> {
   const names = Object.keys(columns)
-  const copy = `copy ${table} (${names.join(', ')}) from stdin (format binary)`
+  const copy = `copy ${table} (${names.join(', ')}) from stdin (format binary)${where ? ` where ${where}` : ''}`
   const write = compile(Object.values(columns))
   return async (client, rows, ...context) => {
     let out = new BinaryWriter(spareBuffers.pop() ?? Buffer.allocUnsafeSlow(FIRST_BYTES))
     let stream: CopyStream | null = null
-    const statement = before ? `${before(context[0] as Context)}; ${copy}` : copy
     out.bytes(HEADER)
     for (let index = 0; index < rows.length; index++) {
       out.rawInt2(names.length)
       write(out, rows[index]!, index, context[0] as Context)
       if (out.length < PORTION_BYTES) continue
-      stream ??= openStream(client, statement)
+      stream ??= openStream(client, copy)
       await stream.write(out.written())
       out = new BinaryWriter(out.buffer)
     }
     out.rawInt2(-1)
-    stream ??= openStream(client, statement)
+    stream ??= openStream(client, copy)
     await stream.end(out.written())
     // Not after a failure: the socket may still use the buffer.
     const { buffer } = out
