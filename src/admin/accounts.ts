@@ -65,7 +65,7 @@ async function requireAccount(db: Db, tenantId: number, name: string): Promise<s
   }
   if (others.length > 0) throw ambiguousAccount(name, [known, ...others])
   if (known.isTest) {
-    const message = `${JSON.stringify(name)} is an account of a test mode. Test data is in no report.`
+    const message = `${JSON.stringify(name)} is a test mode account. Reports do not include test data. Use a live mode account.`
     throw new AdminError('conflict', 'account_in_test_mode', message)
   }
   return known.account

@@ -249,7 +249,7 @@ export function rejectNewer({ path, header }: Backup): void {
     'backup_of_another_version',
     reason === 'preview'
       ? `${path} ${PREVIEW_SCHEMA}`
-      : `${path} was created by another version of Kontor (${header.version}): its migration ${name} differs from the one of this version.`,
+      : `${path} was created by another version of Kontor (${header.version}): its migration ${name} differs from the one of this version. Restore it with the version that created it.`,
   )
 }
 

@@ -227,7 +227,7 @@ async function sendTest(deps: Deps, destination: Destination, text: string): Pro
 
 function requireEnabled({ enabled }: Destination): void {
   if (enabled) return
-  const message = 'The destination is disabled. Enable it before messages are sent again.'
+  const message = 'The destination is disabled. Enable it, then repeat this request.'
   throw new AdminError('conflict', 'destination_disabled', message)
 }
 

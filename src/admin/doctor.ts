@@ -322,7 +322,7 @@ const checkMaintenance: Check = async function* (installation) {
   if (held !== null)
     yield {
       code: 'retention_held',
-      what: `Retention drops nothing: ${held}`,
+      what: `Retention does not delete expired data: ${held}`,
       means: 'Expired data stays and uses disk space.',
       help:
         dataDir === null
@@ -332,7 +332,7 @@ const checkMaintenance: Check = async function* (installation) {
   if (newest !== null)
     yield {
       code: 'clock_off',
-      what: `The log has entries from ${formatAge(databaseNow, newest)} ahead of PostgreSQL's clock. All servers use PostgreSQL's clock, so it was ahead before, or is behind now.`,
+      what: `The log has entries whose time is ${formatAge(databaseNow, newest)} later than PostgreSQL's clock. All servers use this clock. It was ahead when the entries were accepted, or it is behind now.`,
       means:
         'Times of receipt are wrong. While the clock is more than 5 minutes off, signatures are rejected and times of events are replaced.',
       help: `timedatectl set-ntp true (on the machine of PostgreSQL), then compare \`date -u\` with another machine`,
@@ -534,7 +534,7 @@ const checkStream: Check = async function* (installation) {
       code: 'nats_unreadable_messages',
       what: `${formatCount(unreadable.messages, 'message')} published by Kontor could not be read. The latest is ${unreadable.seq} of ${unreadable.subject}, ${formatAge(unreadable.at, databaseNow)} ago.`,
       means:
-        'A newer version wrote them, or they are damaged. Messages of a single tenant are among its dead letters. The others are stored in jetstream_skipped_messages.payload until the log retention (KONTOR_LOG_RETENTION) or an erasure deletes them.',
+        'A newer version wrote them, or they are damaged. A message that belongs to a single tenant is stored as a dead letter of that tenant. The other messages are stored in jetstream_skipped_messages.payload until the log retention (KONTOR_LOG_RETENTION) or an erasure deletes them.',
       help: 'kontor dead-letters list; if a newer version has written to the stream, run that version',
     }
 }

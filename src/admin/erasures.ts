@@ -101,7 +101,7 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
       throw new AdminError(
         'conflict',
         'confirmation_required',
-        `This person has ${names.length} identifiers. The erasure would delete ${formatCounts((await countErasable(storage, tenantId, scope)).erased)}. Review the identifiers, then confirm.`,
+        `This person has ${names.length} identifiers. The erasure would delete ${formatCounts((await countErasable(storage, tenantId, scope)).erased)}. Review the identifiers, then confirm with --yes (in the API: confirm: true).`,
       )
     const requestedAt = await databaseNow(pool)
     const hash = hashSubject(tenantId, subject)
@@ -346,7 +346,12 @@ export function suppressionAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor 
         // A worker that is adding an identifier of the person commits before this, so that it is removed with the others.
         await lockPeople(client, tenantId)
         const removed = await deleteSuppressed(client, tenantId, key)
-        if (removed === null) throw new AdminError('not_found', 'suppression_not_found', 'No matching suppression.')
+        if (removed === null)
+          throw new AdminError(
+            'not_found',
+            'suppression_not_found',
+            'No matching suppression. Use an id that `kontor suppress list` shows, or the e-mail address of the person.',
+          )
         const after = { names: removed.names }
         const change = { action: 'suppression.remove', target: removed.erasureId, tenantId, after }
         await recordChange(client, actor, change)

@@ -118,7 +118,7 @@ async function findOrCreateSource(
   const knownEnd = findEnd(known, shop)!
   if (end !== undefined && end !== knownEnd)
     throw new UsageError(
-      `This tenant already has the year of seed ${seed}, ending on ${isoDate(knownEnd)}. Use another --seed or --tenant.`,
+      `This tenant already has the demo data of seed ${seed} for the year that ends on ${isoDate(knownEnd)}. Omit --end, or use another --seed or --tenant.`,
     )
   const rotated = await admin.sources.rotate(known.id, { what: 'token' })
   return [{ ...rotated, token: rotated.token! }, createYear({ seed, scale, end: knownEnd })]

@@ -74,5 +74,7 @@ function explainSystemError(error: SystemError): string | null {
   if (/^(28...|42501)$/.test(code ?? ''))
     return `PostgreSQL refused the connection: ${message}. Check the user in DATABASE_URL.`
   const isFile = code === 'ENOENT' && syscall !== 'connect'
-  return isUnavailable(error) && !isFile ? `PostgreSQL is unreachable: ${message}` : null
+  return isUnavailable(error) && !isFile
+    ? `PostgreSQL is unreachable: ${message}. Check that PostgreSQL is running, and check DATABASE_URL if it is set.`
+    : null
 }

@@ -186,7 +186,9 @@ function addStripe(group: Command, out: Output): void {
     .action(async (file, options) => {
       const key = await readStripeKey(file, options)
       if (key !== null && options.asOf !== undefined)
-        throw new UsageError('--as-of belongs to a file. With a key, objects have the time at which they are read.')
+        throw new UsageError(
+          '--as-of is only valid with a file. With a key, Kontor uses the time at which it reads each object. Omit --as-of.',
+        )
       await withDatabase(options, out, async session => {
         const namespace = chooseNamespace(await session.admin.sources.list(options.tenant!), options)
         const wanted = { ...options, tenant: options.tenant!, openTarget: openStripeTarget(namespace) }
@@ -472,7 +474,7 @@ function checkColumns(columns: string[], { table, preset, mapping }: ReadOptions
   if (missing.length === 0) return
   const named = missing.map(name => JSON.stringify(name)).join(', ')
   const why = preset
-    ? 'This is not the export format of the preset.'
+    ? 'This is not the export format of the preset. Check --preset, or use a map file (--map) instead.'
     : mapping
       ? 'The map uses it. Check its spelling.'
       : [

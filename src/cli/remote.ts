@@ -34,14 +34,14 @@ export async function findRemote({ data, profile }: Place): Promise<RemoteServer
     throw new UsageError('KONTOR_URL is set, but KONTOR_KEY is not. Set it to an admin key (adm_…).')
   if (!key.startsWith('adm_'))
     throw new UsageError(
-      'This command needs an admin key (adm_…) in KONTOR_KEY. Create one: kontor key create --kind admin',
+      'This command needs an admin key (adm_…) in KONTOR_KEY. To create one, run this on the server: kontor key create --kind admin',
     )
   return { url: withoutTrailingSlash(url), key }
 }
 
 function needsDatabase(url: string): UsageError {
   return new UsageError(
-    `The admin API of ${url} does not offer this command: run it on the server, or give --data to use a database of this machine.`,
+    `This command is not available through the admin API of ${url}. Run it on the server, or set --data to use a database on this machine.`,
   )
 }
 
@@ -139,7 +139,11 @@ function explainProblem(url: string, status: number, text: string) {
     const { code = 'refused', detail, errors = [] }: Partial<Problem> = JSON.parse(text)
     if (detail) return { code, reason: detail, errors }
   } catch {}
-  return { code: 'refused', reason: `${url} answered ${status}. Is it a Kontor server?`, errors: [] }
+  return {
+    code: 'refused',
+    reason: `${url} answered ${status}. Check that this is the URL of a Kontor server.`,
+    errors: [],
+  }
 }
 
 type Problem = { code: string; detail: string; errors: ValidationError[] }

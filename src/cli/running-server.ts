@@ -98,7 +98,9 @@ export async function waitUntilApplied({ pool, log }: Session, tenant: string, o
     if (entries === 0) return true
     if (entries < fewest) [fewest, movedAt] = [entries, performance.now()]
     if (performance.now() - movedAt > MAX_STALL_MS) {
-      out.say(`${entries} accepted entries are not processed. Is a process with the surface "worker" running?`)
+      out.say(
+        `${entries} accepted entries are not processed. Check that a server with the surface "worker" is running (kontor start --surfaces worker).`,
+      )
       return false
     }
     await new Promise(resolve => setTimeout(resolve, LAG_POLL_MS))

@@ -67,13 +67,16 @@ function describeConnection(
     const url = new URL(connection.url)
     url.username = role
     url.password = password
-    return { connection: url.href, reach: 'from where this command can connect to the database' }
+    return {
+      connection: url.href,
+      reach: 'You can connect from every machine from which this command can connect to the database.',
+    }
   }
   const { host, port } = connection
   if (!host.startsWith('/'))
     return {
       connection: `postgresql://${role}:${password}@${host}:${port}/${name}`,
-      reach: 'from this machine, while the server runs; the port changes with each start',
+      reach: 'You can connect only from this machine, while the server runs. The port changes with each start.',
     }
   return {
     connection: `postgresql://${role}:${password}@/${name}?host=${encodeURIComponent(host)}&port=${port}`,

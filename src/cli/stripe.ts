@@ -15,13 +15,13 @@ import { readSecretOptions } from './options.ts'
 export const sourceOption = () =>
   new Option(
     '--source <source>',
-    'the Kontor source that receives the webhooks of this account, id or name; its namespace applies (default: the sources with the preset stripe)',
+    'id or name of the Kontor source that receives the webhooks of this Stripe account; Kontor uses the namespace of this source (default: the sources with the preset stripe)',
   )
 
 export const namespaceOption = () =>
   new Option(
     '--namespace <namespace>',
-    'namespace of the ids of this account, to distinguish several billing systems; instead of --source (default: the namespace of the sources with the preset stripe, or stripe)',
+    'namespace of the ids of this Stripe account, which distinguishes several billing systems; cannot be combined with --source (default: the namespace of the sources with the preset stripe, otherwise "stripe")',
   ).argParser(text => {
     if (/^[A-Za-z0-9][A-Za-z0-9_.-]{0,49}$/.test(text)) return text
     throw new InvalidArgumentError('Expected up to 50 letters, digits, "_", "." or "-".')
@@ -44,9 +44,7 @@ export async function readStripeKey(file: string | undefined, options: KeyOption
     throw new UsageError('Specify either a file or a Stripe key (--key or --key-file).')
   if (key === undefined) return null
   if (/^\w+_test_/.test(key))
-    throw new UsageError(
-      'This is a key for test mode, whose data no report counts. Use a key for live mode (rk_live_…).',
-    )
+    throw new UsageError('This is a test mode key. Reports do not include test data. Use a live mode key (rk_live_…).')
   if (key.startsWith('pk_'))
     throw new UsageError('This is a publishable key, which cannot read. Use a restricted key (rk_live_…).')
   return key
@@ -66,7 +64,10 @@ export function chooseNamespace(sources: SourceView[], { source: name, namespace
     const found = sources.find(({ id }) => id === name) ?? sources.find(source => source.name === name)
     if (!found) throw new UsageError(`The tenant has no source ${JSON.stringify(name)}.`)
     const own = namespaceOf(found)
-    if (own === null) throw new UsageError(`The source ${found.id} does not feed the ledger ("billing": false).`)
+    if (own === null)
+      throw new UsageError(
+        `The source ${found.id} does not update the ledger, because its setting "billing" is false. Choose another source, or set "billing" to true with kontor source update.`,
+      )
     return own
   }
   const ofStripe = sources.filter(({ preset }) => preset === 'stripe')

@@ -225,7 +225,7 @@ async function openSourceSender(
   const needsToken = secret === undefined || preset === null
   if (needsToken && !token)
     throw new UsageError(
-      `The source ${id} requires its token${preset && ', because it has no signing secret'}. Give it with --token tok_…`,
+      `The source ${id} requires its token${preset === null ? '' : ', because it has no signing secret'}. Specify it with --token tok_…`,
     )
   const { signatureHeader } = session.config
   return {

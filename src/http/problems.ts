@@ -97,7 +97,7 @@ export const problems = {
     return new Problem({ status: 403, code, title: 'Forbidden', detail })
   },
   addressNotAllowed(address: string) {
-    const detail = `This credential is not accepted from ${address}.`
+    const detail = `This credential is not accepted from ${address}. Use an allowed address, or another credential.`
     return problems.forbidden(ADDRESS_NOT_ALLOWED, detail)
   },
   unknown(what: string, id: string, code?: string): Problem {
@@ -183,7 +183,7 @@ export const problems = {
       status: 503,
       code: 'backlog_full',
       title: 'Service overloaded',
-      detail: 'The processing backlog is full. Writes are accepted again when it shrinks.',
+      detail: 'The processing backlog is full. Retry later: writes are accepted again when the backlog shrinks.',
       headers: { 'retry-after': wholeSeconds(retryAfterS) },
     })
   },

@@ -195,13 +195,13 @@ test('reports different clocks, blocked retention, and a nearly full disk', asyn
   await append(new Date())
   assert.match(
     (await found()).get('clock_off')!,
-    /entries from 2 days ahead of PostgreSQL's clock\. .*it was ahead before, or is behind now/,
+    /entries whose time is 2 days later than PostgreSQL's clock\. .*It was ahead when the entries were accepted, or it is behind now/,
   )
   // After an hour of entries with the corrected clock:
   await append(new Date(Date.now() - 2 * 3_600_000))
   assert.ok(!(await found()).has('clock_off'))
   await pool.query('delete from log')
-  await findsOnly('retention_held', /drops nothing: the clock jumped/, {
+  await findsOnly('retention_held', /does not delete expired data: the clock jumped/, {
     make: `insert into retention_clock (trusted_at, held_since, held_reason) values (now(), now(), 'the clock jumped')`,
     undo: 'delete from retention_clock',
   })

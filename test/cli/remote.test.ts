@@ -68,7 +68,7 @@ test('with KONTOR_URL and KONTOR_KEY, tenants, keys, sources and destinations ar
   assert.deepEqual([missing.code, missing.out], [1, ''])
   // The admin API has no backups.
   const backup = await kontor('backup', '--to', join(folder, 'file'))
-  assert.deepEqual([backup.code, /run it on the server/.test(backup.err)], [2, true], backup.err)
+  assert.deepEqual([backup.code, /Run it on the server/.test(backup.err)], [2, true], backup.err)
   assert.deepEqual(await readdir(folder), [])
 })
 
@@ -258,7 +258,10 @@ test('after kontor login, every command works on the server or says in one sente
   for (const words of LOCAL) {
     const { code, err, out } = await run(...words)
     assert.deepEqual([code, out], [2, ''], `${words.join(' ')}: ${err}`)
-    assert.match(err, /^The admin API of \S+ does not offer this command: run it on the server, or give --data .*\.\n/)
+    assert.match(
+      err,
+      /^This command is not available through the admin API of \S+\. Run it on the server, or set --data .*\.\n/,
+    )
   }
 
   await works('tenant', 'create', 'one more')

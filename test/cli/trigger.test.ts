@@ -82,7 +82,7 @@ test('a field can be set, and the whole body edited', async t => {
 test('a sample that cannot be sent is explained', async () => {
   const wrong = await trigger('stripe.invoice.payed')
   assert.deepEqual([wrong.code, /stripe\.invoice\.paid/.test(wrong.err)], [2, true])
-  assert.match((await trigger('webhook.order.shipped')).err, /--token/)
+  assert.match((await trigger('webhook.order.shipped')).err, /requires its token\. Specify it with --token tok_…/)
   const refused = await trigger('webhook.order.shipped', '--token', 'tok_not_this_one_at_all')
   assert.deepEqual([refused.code, parseLines(refused.out)[0].status], [1, 401])
   await server.anotherTenant('second')

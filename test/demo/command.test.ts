@@ -105,7 +105,7 @@ test('another seed adds a second shop to the same tenant', async () => {
 test('the same seed with another end is rejected in a tenant that has it', async () => {
   const { code, out, err } = await kontor('demo', '--scale', '0.1', '--end', '2020-01-31', '--url', server.url)
   assert.deepEqual({ code, out }, { code: 2, out: '' })
-  assert.match(err, /already has the year of seed 1/)
+  assert.match(err, /already has the demo data of seed 1 for the year that ends on /)
 })
 
 test('an invalid option is explained', async () => {

@@ -257,7 +257,7 @@ test('comparing nothing is an error: an empty account, another account, a test m
   assert.match(inTestMode.err, /Nothing was compared.*Ignored test mode objects: 1/)
   const testKey = await run('rk_test_reading')
   assert.equal(testKey.code, 2)
-  assert.match(testKey.err, /key for test mode/)
+  assert.match(testKey.err, /test mode key/)
 })
 
 test('a state that returns is a new state, and an older state never overrides a newer one', async t => {
