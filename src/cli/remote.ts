@@ -141,7 +141,7 @@ function explainProblem(url: string, status: number, text: string) {
   } catch {}
   return {
     code: 'refused',
-    reason: `${url} answered ${status}. Check that this is the URL of a Kontor server.`,
+    reason: `${url} responded with status ${status}. Check that this is the URL of a Kontor server.`,
     errors: [],
   }
 }

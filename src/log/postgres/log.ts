@@ -154,7 +154,7 @@ const COLUMNS = {
 } satisfies Record<string, Column<Row, LogFacts>>
 
 const copyEntries = copyTable<Row, LogFacts>('log', COLUMNS, {
-  // Once for each transaction, because it calls the function for its first row only.
+  // Fails in another epoch. The function is called only for the first row of a transaction, because each call takes time.
   where: 'ord <> 0 or is_log_epoch(epoch)',
 })
 
