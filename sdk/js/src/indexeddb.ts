@@ -1,3 +1,4 @@
+import { randomId } from './http.ts'
 import type { EventStorage, StoredEvent } from './types.ts'
 
 // The part of IndexedDB that is used. The package needs no types of browsers.
@@ -19,9 +20,14 @@ type Database = {
   transaction(store: string, mode: 'readonly' | 'readwrite'): Transaction
   createObjectStore(name: string, options: { autoIncrement: true }): unknown
 }
-type Factory = { open(name: string, version: number): Asked<Database> & { onupgradeneeded?: () => void } }
+type Page = {
+  indexedDB: { open(name: string, version: number): Asked<Database> & { onupgradeneeded?: () => void } }
+  localStorage: Record<string, string>
+  addEventListener(type: 'pagehide', listener: () => void): void
+}
 
 const STORE = 'events'
+const page = globalThis as unknown as Page
 
 /**
  * Keeps the queue of a page in the browser's IndexedDB: `new Kontor({ …, storage: indexedDbStorage() })`. The pages of an origin share it;
@@ -30,6 +36,12 @@ const STORE = 'events'
 export function indexedDbStorage(name = 'kontor'): EventStorage {
   const opened = open(name)
   const keys = new Map<string, unknown>()
+  /** Where events are kept that were not yet written when the page ended: the browser aborts open transactions. */
+  const left = `${name}-left-`
+  const unwritten = new Set<StoredEvent>()
+  page.addEventListener('pagehide', () => {
+    if (unwritten.size > 0) page.localStorage[left + randomId()] = JSON.stringify([...unwritten])
+  })
   /** The events added in the current task. They share a transaction. */
   let batch: { events: StoredEvent[]; written: Promise<void> } | null = null
   /** Settles when all added events are written. */
@@ -48,10 +60,16 @@ export function indexedDbStorage(name = 'kontor'): EventStorage {
   }
 
   async function write(events: StoredEvent[]): Promise<void> {
-    await null
-    batch = null
     const added = await run('readwrite', store => events.map(event => store.add(event)))
     for (const [index, { id }] of events.entries()) keys.set(id, added[index]!.result)
+  }
+
+  async function writeBatch(events: StoredEvent[]): Promise<void> {
+    await null
+    batch = null
+    await write(events).finally(() => {
+      for (const event of events) unwritten.delete(event)
+    })
   }
 
   return {
@@ -59,15 +77,22 @@ export function indexedDbStorage(name = 'kontor'): EventStorage {
       const found = await run('readonly', store => ({ events: store.getAll(), keys: store.getAllKeys() }))
       const events = found.events.result
       for (const [index, { id }] of events.entries()) keys.set(id, found.keys.result[index])
-      return events
+      // Workers have no localStorage.
+      const names = Object.keys(page.localStorage ?? {}).filter(name => name.startsWith(left))
+      const others = names.flatMap(name => JSON.parse(page.localStorage[name]!) as StoredEvent[])
+      const missing = new Map(others.filter(({ id }) => !keys.has(id)).map(event => [event.id, event]))
+      if (missing.size > 0) await write([...missing.values()])
+      for (const name of names) delete page.localStorage[name]
+      return [...events, ...missing.values()]
     },
     add(event): Promise<void> {
       if (!batch) {
         const events: StoredEvent[] = []
-        batch = { events, written: write(events) }
+        batch = { events, written: writeBatch(events) }
         written = batch.written
       }
       batch.events.push(event)
+      unwritten.add(event)
       return batch.written
     },
     async remove(ids): Promise<void> {
@@ -84,7 +109,7 @@ export function indexedDbStorage(name = 'kontor'): EventStorage {
 
 function open(name: string): Promise<Database> {
   return new Promise((resolve, reject) => {
-    const asked = (globalThis as unknown as { indexedDB: Factory }).indexedDB.open(name, 1)
+    const asked = page.indexedDB.open(name, 1)
     asked.onupgradeneeded = () => asked.result.createObjectStore(STORE, { autoIncrement: true })
     asked.onsuccess = () => resolve(asked.result)
     asked.onerror = () => reject(asked.error)

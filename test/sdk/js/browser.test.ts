@@ -101,26 +101,45 @@ test('requests in flight complete when the page is left', async t => {
   await eventually('all events', async () => (await names(tenant)).length === many.length)
 })
 
-test('events that could not be sent survive the page in IndexedDB, and a later page sends them once', async t => {
+/** Opens pages of one browser context, each with a client that keeps its queue in IndexedDB: `kontor`. */
+async function openPagesWithStorage(t: TestContext, tenant: TestTenant) {
   const browser = await launchChromium(t)
-  if (!browser) return
-  const tenant = await server.anotherTenant('offline')
+  if (!browser) return null
   const [context, shop] = [await openContext(t, browser), await openShop(t)]
-  const page = await context.newPage()
-  const open = async (url: string) => {
+  const open = async (url: string, page?: Page) => {
+    page ??= await context.newPage()
     await page.goto(shop)
     await page.evaluate(`(async () => {
       const { Kontor } = await import('/sdk/index.js')
       const { indexedDbStorage } = await import('/sdk/indexeddb.js')
-      window.storage = indexedDbStorage()
+      const storage = indexedDbStorage()
       const options = { trackingKey: '${tenant.trackingKey}', flushIntervalMs: 50, onError() {} }
-      window.kontor = new Kontor({ ...options, url: '${url}', storage: window.storage })
+      window.kontor = new Kontor({ ...options, url: '${url}', storage })
     })()`)
+    return page
   }
-  const stored = () => page.evaluate('storage.load().then(events => events.length)')
+  return open
+}
 
-  await open('http://127.0.0.1:1')
-  assert.equal(await stored(), 0)
+function countStored(page: Page): Promise<unknown> {
+  return page.evaluate(`new Promise((resolve, reject) => {
+    const open = indexedDB.open('kontor', 1)
+    open.onerror = () => reject(open.error)
+    open.onsuccess = () => {
+      const count = open.result.transaction('events').objectStore('events').count()
+      count.onsuccess = () => { open.result.close(); resolve(count.result) }
+    }
+  })`)
+}
+
+const UNREACHABLE = 'http://127.0.0.1:1'
+
+test('events that could not be sent survive the page in IndexedDB, and a later page sends them once', async t => {
+  const tenant = await server.anotherTenant('offline')
+  const open = await openPagesWithStorage(t, tenant)
+  if (!open) return
+  const page = await open(UNREACHABLE)
+  assert.equal(await countStored(page), 0)
   const many = Array.from({ length: 100 }, (_, n) => `event ${n}`)
   await page.evaluate(`
     ${JSON.stringify(many)}.forEach(event_type => kontor.track({ event_type, visitor: 'v-1' }))
@@ -128,11 +147,36 @@ test('events that could not be sent survive the page in IndexedDB, and a later p
   await page.waitForURL('**/left')
   assert.deepEqual(await names(tenant), [])
 
-  await open(server.url)
+  await open(server.url, page)
   await track(page, 'last')
-  await eventually('nothing to be left', async () => (await stored()) === 0)
+  await eventually('nothing to be left', async () => (await countStored(page)) === 0)
   await eventually('all events', async () => (await names(tenant)).length > many.length)
   assert.deepEqual(await names(tenant), [...many, 'last'].sort())
+})
+
+test('events survive a page that ends before IndexedDB has written them', async t => {
+  const tenant = await server.anotherTenant('slow storage')
+  const open = await openPagesWithStorage(t, tenant)
+  if (!open) return
+  const [page, other] = [await open(UNREACHABLE), await open(UNREACHABLE)]
+  assert.equal(await countStored(page), 0)
+  // An open transaction of another page: writes wait for it.
+  await other.evaluate(`new Promise(begun => {
+    indexedDB.open('kontor', 1).onsuccess = ({ target }) => {
+      const store = target.result.transaction('events', 'readwrite').objectStore('events')
+      const next = () => { begun(); if (!window.isDone) store.count().onsuccess = next }
+      next()
+    }
+  })`)
+  await track(page, 'one', 'two')
+  await page.goto('about:blank')
+  await other.evaluate('window.isDone = true')
+
+  await open(server.url, page)
+  await eventually('nothing to be left', async () => (await countStored(page)) === 0)
+  await eventually('all events', async () => (await names(tenant)).length === 2)
+  assert.deepEqual(await names(tenant), ['one', 'two'])
+  assert.equal(await page.evaluate('localStorage.length'), 0)
 })
 
 test('signatures are created and verified in a browser', async t => {
