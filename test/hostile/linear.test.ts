@@ -12,7 +12,7 @@ import {
   parseEmail,
 } from '../../src/domain/identity/identifiers.ts'
 import { findPreset, PRESET_NAMES } from '../../src/domain/inbound/presets.ts'
-import { verifySignature } from '../../src/domain/inbound/signatures.ts'
+import { signingSecret, verifySignature } from '../../src/domain/inbound/signatures.ts'
 import { ENTITY_TYPES, type RecordWrite, readChange } from '../../src/domain/records/records.ts'
 import { withoutCredentials } from '../../src/domain/tenants/credentials.ts'
 import { headerWithoutAddresses, withoutAddresses } from '../../src/domain/tenants/ip-addresses.ts'
@@ -197,7 +197,7 @@ test('records: the time for a write does not depend on its characters', () => {
 })
 
 test('headers: the time to read one does not depend on its characters', () => {
-  const request = { body: Buffer.from('{}'), secrets: ['s'.repeat(32)], now: RECEIVED_AT }
+  const request = { body: Buffer.from('{}'), secrets: [signingSecret('s'.repeat(32))], now: RECEIVED_AT }
   assertLinear('prefer', HEADER_LENGTH, text => waitSeconds(text))
   for (const name of ['user-agent', 'x-forwarded-for', 'via', 'referer'])
     for (const mode of ['truncate', 'drop'] as const)

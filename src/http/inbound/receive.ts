@@ -6,7 +6,13 @@ import { CDP_KINDS } from '../../domain/events/types.ts'
 import { entryIdentifiers } from '../../domain/identity/erasure.ts'
 import { newEntryId } from '../../domain/ids.ts'
 import { findPreset, type Headers, type Preset } from '../../domain/inbound/presets.ts'
-import { type SignatureFormat, type Verification, verifySignature } from '../../domain/inbound/signatures.ts'
+import {
+  type SignatureFormat,
+  type SigningSecret,
+  signingSecret,
+  type Verification,
+  verifySignature,
+} from '../../domain/inbound/signatures.ts'
 import { DEFAULT_SOURCE_CONFIG } from '../../domain/inbound/source-config.ts'
 import { isAllowed } from '../../domain/tenants/addresses.ts'
 import { headersWithoutAddresses, keptAddress, withoutAddresses } from '../../domain/tenants/ip-addresses.ts'
@@ -314,7 +320,7 @@ function disabled(): Problem {
 type Credentials = {
   preset: Preset | null
   tokens: { hash: Buffer; expiresAt: number }[]
-  secrets: { secret: string; expiresAt: number }[]
+  secrets: (SigningSecret & { expiresAt: number })[]
   hasSecrets: boolean
   /** Set if no secret key decrypts a signing secret. A signature that does not match is then answered 503, not 401. */
   unreadable: Error | null
@@ -336,17 +342,18 @@ function credentialsBySource(open: OpenSecret): (source: Source) => Credentials 
 }
 
 function readCredentials(source: Source, open: OpenSecret): Credentials {
+  const preset = findPreset(source.preset)
   const secrets: Credentials['secrets'] = []
   let unreadable: Error | null = null
   for (const { sealed, expires_at } of source.signingSecrets) {
     try {
-      secrets.push({ secret: open(sealed), expiresAt: parseExpiry(expires_at) })
+      secrets.push({ ...signingSecret(open(sealed), preset?.keyBytes), expiresAt: parseExpiry(expires_at) })
     } catch (error) {
       unreadable = error as Error
     }
   }
   return {
-    preset: findPreset(source.preset),
+    preset,
     tokens: source.tokens.map(({ hash, expires_at }) => ({
       hash: Buffer.from(hash, 'hex'),
       expiresAt: parseExpiry(expires_at),
@@ -418,7 +425,7 @@ function verifiedSignature(
   if (!credentials.hasSecrets) return null
   const { body, now, signatureHeader } = request
   const headers = request.headers as Headers
-  const secrets = credentials.secrets.filter(({ expiresAt }) => expiresAt > now.getTime()).map(({ secret }) => secret)
+  const secrets = credentials.secrets.filter(({ expiresAt }) => expiresAt > now.getTime())
   const verification: Verification = credentials.preset
     ? credentials.preset.verify({ headers, body, secrets, now, custom: source.config.custom })
     : verifySignature({

@@ -4,13 +4,16 @@ import { test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import Stripe from 'stripe'
 import { findPreset, type Headers, PRESET_NAMES, type PresetName } from '../../../src/domain/inbound/presets.ts'
+import { signingSecret } from '../../../src/domain/inbound/signatures.ts'
 import type { CustomSignature } from '../../../src/domain/inbound/source-config.ts'
 
 const now = new Date('2025-01-01T12:00:00Z')
 const nowS = now.getTime() / 1000
 
 function verify(name: PresetName, headers: Headers, body: string, secrets: string[], at = now) {
-  const result = findPreset(name)!.verify({ headers, body: Buffer.from(body), secrets, now: at })
+  const preset = findPreset(name)!
+  const prepared = secrets.map(secret => signingSecret(secret, preset.keyBytes))
+  const result = preset.verify({ headers, body: Buffer.from(body), secrets: prepared, now: at })
   return result.ok ? result.format : result.code
 }
 
@@ -210,9 +213,8 @@ test('chargebee and revenuecat: the Authorization header contains the secret', (
 
 test('custom: location, encoding and content of the signature are settings', () => {
   const checked = (custom: CustomSignature | null, headers: Headers, body = PADDLE_BODY, at = now) => {
-    const result = findPreset('custom')!.verify({
-      ...{ headers, body: Buffer.from(body), secrets: ['other', SECRET], now: at, custom },
-    })
+    const secrets = ['other', SECRET].map(secret => signingSecret(secret))
+    const result = findPreset('custom')!.verify({ headers, body: Buffer.from(body), secrets, now: at, custom })
     return result.ok ? result.format : result.code
   }
   const sha1 = '7df0f4c3429d6f8da36b99ecea9503199e6cf752'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { verifySignature } from '../../../src/domain/inbound/signatures.ts'
+import { signingSecret, verifySignature } from '../../../src/domain/inbound/signatures.ts'
 import { runs } from '../../long.ts'
 
 const now = new Date('2025-01-01T12:00:00Z')
@@ -14,15 +14,11 @@ const mac = (key: string, content: string | Buffer, encoding: 'hex' | 'base64' =
   createHmac('sha256', key).update(content).digest(encoding)
 const timed = (t: number | string, key = secret) => `t=${t},v1=${mac(key, `${t}.${body}`)}`
 
-function verify(header: string | undefined, options: Partial<Parameters<typeof verifySignature>[0]> = {}) {
-  const result = verifySignature({
-    header,
-    body,
-    secrets: [secret],
-    now,
-    requireTimestamped: false,
-    ...options,
-  })
+type Options = Partial<Omit<Parameters<typeof verifySignature>[0], 'secrets'> & { secrets: string[] }>
+
+function verify(header: string | undefined, { secrets = [secret], ...options }: Options = {}) {
+  const prepared = secrets.map(text => signingSecret(text))
+  const result = verifySignature({ header, body, secrets: prepared, now, requireTimestamped: false, ...options })
   return result.ok ? result.format : result.code
 }
 
