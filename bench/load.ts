@@ -1,4 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process'
+import { createHmac } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -13,6 +14,8 @@ export type LoadOptions = {
   url: string
   traffic: Sent[]
   authorization: string
+  /** Signs the bodies that contain "@@". */
+  signingSecret?: string
   connections: number
   seconds: number
   /** Requests per second; without it, as many as possible. */
@@ -66,7 +69,14 @@ async function withWrk(options: LoadOptions, run: string): Promise<LoadResult> {
       [
         ...['-t', '1', '-c', String(options.connections), '-d', `${Math.ceil(options.seconds)}s`, '--timeout', '10s'],
         ...['-s', join(import.meta.dirname, 'wrk.lua'), options.url],
-        ...['--', file, options.authorization, run, String(pauseMs)],
+        ...[
+          '--',
+          file,
+          options.authorization,
+          run,
+          String(pauseMs),
+          ...(options.signingSecret ? [options.signingSecret] : []),
+        ],
       ],
       { env: { ...process.env, ...(options.rate && { BENCH_PACED: '1' }) } },
     )
@@ -90,13 +100,14 @@ async function withAutocannon(options: LoadOptions, run: string): Promise<LoadRe
         setupRequest(request) {
           const { method, path, body } = options.traffic[sent++ % options.traffic.length]!
           const number = run + sent
+          const text = body?.replaceAll('@@', number).replaceAll('@now@', new Date().toISOString().slice(0, 19))
           return {
             ...request,
             method,
             path: path.replaceAll('@@', number),
-            ...(body !== undefined && {
-              body: body.replaceAll('@@', number).replaceAll('@now@', new Date().toISOString().slice(0, 19)),
-            }),
+            ...(text !== undefined && { body: text }),
+            ...(text !== undefined &&
+              options.signingSecret && { headers: { ...request.headers, ...sign(text, options.signingSecret) } }),
           }
         },
       },
@@ -111,4 +122,10 @@ async function withAutocannon(options: LoadOptions, run: string): Promise<LoadRe
     refused: result.non2xx,
     broken: result.errors,
   }
+}
+
+function sign(body: string, secret: string): Record<string, string> {
+  const time = Math.floor(Date.now() / 1000)
+  const digest = createHmac('sha256', secret).update(`${time}.${body}`).digest('hex')
+  return { 'x-service-signature': `t=${time},v1=${digest}` }
 }

@@ -61,7 +61,7 @@ type FloorMeasured = { perSecond: number; p50Ms: number; runs: Measured[] }
 /** Returns the mean of the floor before and after `work`, which reduces the effect of changing noise. */
 export async function besideFloor<T>(
   floor: Floor,
-  floorLoad: Pick<LoadOptions, 'traffic' | 'connections'>,
+  floorLoad: Pick<LoadOptions, 'traffic' | 'connections' | 'signingSecret'>,
   work: () => Promise<T>,
 ): Promise<{ floor: FloorMeasured; result: T }> {
   const server = await startFloor(floor)

@@ -1,12 +1,27 @@
 -- Requests of a traffic file, one a line: method, path, body, separated by tabs. "@@" is replaced by a unique number, "@now@" by the time in
 -- seconds.
--- arguments: traffic file, authorization, name of the run, pause of each connection between requests in ms
-local lines, run, pause = {}, '', 0
-local sent, formatted = 0, {}
+-- arguments: traffic file, authorization, name of the run, pause of each connection between requests in ms, signing secret
+local ffi = require('ffi')
+ffi.cdef [[
+  const void *EVP_sha256(void);
+  unsigned char *HMAC(const void *, const void *, int, const char *, size_t, unsigned char *, unsigned int *);
+]]
+local lines, run, pause, secret = {}, '', 0, nil
+local sent, formatted, digest = 0, {}, ffi.new('unsigned char[32]')
+
+local function signature(body)
+  local time = os.time()
+  local text = time .. '.' .. body
+  -- wrk is linked with libcrypto
+  ffi.C.HMAC(ffi.C.EVP_sha256(), secret, #secret, text, #text, digest, nil)
+  local hex = ffi.string(digest, 32):gsub('.', function(byte) return string.format('%02x', byte:byte()) end)
+  return 't=' .. time .. ',v1=' .. hex
+end
 
 function init(args)
   run = args[3]
   pause = tonumber(args[4])
+  secret = args[5]
   wrk.headers['Authorization'] = args[2]
   wrk.headers['Content-Type'] = 'application/json'
   for line in io.lines(args[1]) do
@@ -22,6 +37,7 @@ function request()
   if line[4] then
     local number = run .. sent
     local body = line[3] and line[3]:gsub('@[now]*@', { ['@@'] = number, ['@now@'] = os.date('!%Y-%m-%dT%H:%M:%S') })
+    if secret then wrk.headers['X-Service-Signature'] = signature(body) end
     return wrk.format(line[1], (line[2]:gsub('@@', number)), nil, body)
   end
   if not formatted[place] then formatted[place] = wrk.format(line[1], line[2], nil, line[3]) end

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { commandLineActor } from '../../src/admin/actor.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
 import { createSource } from '../../src/admin/sources.ts'
@@ -10,20 +11,21 @@ import { inboundBatches, inboundEvents } from '../traffic.ts'
 const ITEMS = 100
 const UNLIMITED = { events: 100_000_000, per_seconds: 1 }
 
-/** Single webhook events and batches of 100, each compared with a bare server that parses the same JSON. */
+/** Single signed webhook events and batches of 100, each compared with a bare server that parses the same JSON. */
 export const inbound: Scenario = async options => {
   const { connections, seconds } = options
-  const service = await startService(options)
+  const key = randomBytes(32)
+  const service = await startService({ ...options, settings: { KONTOR_SECRET_KEY: key.toString('hex') } })
   try {
-    const source = await newSource(service, UNLIMITED)
-    const compare = async (traffic: Sent[], connections: number) =>
-      besideFloor({ kind: 'parse' }, { traffic, connections }, () =>
-        loadService(service, { traffic, connections, seconds, authorization: source.authorization }),
-      )
+    const { path, ...credentials } = await newSource(service, UNLIMITED, key)
+    const compare = async (traffic: Sent[], connections: number) => {
+      const sent = { traffic, connections, ...credentials }
+      return besideFloor({ kind: 'parse' }, sent, () => loadService(service, { ...sent, seconds }))
+    }
     const before = await countRows(service, 'events')
-    const single = await compare(inboundEvents(source.path), connections)
+    const single = await compare(inboundEvents(path), connections)
     const afterSingle = await countRows(service, 'events')
-    const batch = await compare(inboundBatches(source.path, ITEMS), 16)
+    const batch = await compare(inboundBatches(path, ITEMS), 16)
     const processed = (await countRows(service, 'events')) - afterSingle
     const broken = [single, batch].reduce((sum, { result }) => sum + result.refused + result.broken, 0)
     return {
@@ -131,9 +133,11 @@ function sum(runs: LoadResult[], what: 'perSecond' | 'p50Ms' | 'refused'): numbe
 
 type Target = { path: string; authorization: string }
 
-async function newSource(service: Service, rate_limit: typeof LIMIT): Promise<Target> {
-  const operator = { actor: commandLineActor('bench'), secrets: openSecrets(null) }
-  const settings = { type: 'webhook', rate_limit }
+/** `key`: the secret key of the server. With it, the source requires signatures. */
+async function newSource(service: Service, rate_limit: typeof LIMIT, key?: Buffer) {
+  const operator = { actor: commandLineActor('bench'), secrets: openSecrets(key ? [key] : null) }
+  const signingSecret = key ? 'secret-of-the-bench' : undefined
+  const settings = { type: 'webhook', rate_limit, ...(signingSecret && { signing_secret: signingSecret }) }
   const { id, token } = await createSource(service.pool, operator, service.tenantId, settings)
-  return { path: `/ingest/inbound/${id}`, authorization: `Bearer ${token}` }
+  return { path: `/ingest/inbound/${id}`, authorization: `Bearer ${token}`, ...(signingSecret && { signingSecret }) }
 }
