@@ -58,7 +58,7 @@ function renderMillion({ single, batched }: StageFacts): string {
   return [
     '| a million events | sent one by one | in batches of 100 |',
     '|---|--:|--:|',
-    row('disk, with indexes', kind => total(kind) - inLog(kind), 'MB'),
+    row('disk of the events, with indexes', kind => total(kind) - inLog(kind), 'MB'),
     row('disk of the log, until its retention ends', inLog, 'MB'),
     row('WAL that PostgreSQL writes', ({ accept, process }) => accept.walBytes + process.walBytes, 'MB'),
     row('CPU time of Node', ({ accept, process }) => accept.nodeUs + process.nodeUs, 's'),
