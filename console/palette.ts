@@ -140,7 +140,7 @@ const MORE_PAGES = [
   { title: 'Contacts', href: link('records', { type: 'contacts' }) },
   { title: 'Orders', href: link('records', { type: 'orders' }) },
   { title: 'Products', href: link('records', { type: 'products' }) },
-  { title: 'Attention: payment issues, renewals, cancellations', href: link('attention') },
+  { title: 'Needs attention: payment issues, renewals, cancellations', href: link('attention') },
   { title: 'Movements: MRR changes by month and account', href: link('movements') },
   { title: 'MRR by source', href: link('acquisition') },
   { title: 'Cohorts and retention', href: link('cohorts') },

@@ -88,7 +88,10 @@ export function filterOf(query: URLSearchParams): Filter {
 export function NoMatches({ page, query }: { page: PlainRouteName; query: URLSearchParams }): VNode {
   const { from, to } = readPeriod()
   return h(EmptyState, {
-    title: query.size > 0 ? 'No results match these filters.' : `Nothing in ${dayRange(from, to)}.`,
+    title: query.size > 0 ? 'No results match these filters.' : `No ${page} in ${dayRange(from, to)}.`,
+    text:
+      query.has('with') &&
+      'The filter “Visitor, contact or source” searches only the events that are loaded. To search more events, clear it, then load them with “Show more”.',
     action: html`
       <span class="choices">
         ${query.size > 0 && html`<a href=${link(page)}>Clear filters</a>`}

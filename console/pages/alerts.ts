@@ -266,7 +266,7 @@ function Recipients({ recipients, canEmail, refresh }: RecipientProps): VNode {
         ? h(Table<Destination>, {
             ...{ caption: 'Recipients', columns: recipientColumns, rows: recipients, rowKey: ({ id }) => id },
           })
-        : html`<p class="faint">No recipients yet.</p>`
+        : html`<p class="faint">No recipients yet. Add one below to receive alerts or the weekly digest.</p>`
     }
     <h3>Add recipients</h3>
     ${isEmail && !canEmail && html`<p class="faint">To send e-mail, set KONTOR_SMTP_URL and KONTOR_SMTP_FROM on the server.</p>`}
@@ -342,7 +342,7 @@ function DigestForm({ digest, refresh }: { digest: Digest; refresh(): Promise<vo
       ${
         recipients.length === 0
           ? 'No one receives the digest. Add a recipient above with “Weekly digest”.'
-          : html`Next: ${h(Time, { at: digest.next_at })}, to ${recipients.map(addressOf).join(', ')}.`
+          : html`Next digest: ${h(Time, { at: digest.next_at })}, to ${recipients.map(addressOf).join(', ')}.`
       }
     </p>
     ${h(ProblemArea, { problem })}
@@ -397,7 +397,7 @@ const RULES: Record<RuleName, RuleText> = {
     before: 'at least',
     after: '% of the webhook requests of an hour are rejected',
     means:
-      'Share of the webhook requests in the last hour. Requests with invalid credentials and 429 responses do not count. Applies only with ten or more rejections.',
+      'Share of webhook requests that were rejected in the last hour. Requests with invalid credentials and 429 responses do not count. Applies only with ten or more rejections.',
     unit: 'share',
     href: link('issues'),
   },

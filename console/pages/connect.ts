@@ -114,7 +114,7 @@ function ConnectWithSource({ sender, title }: { sender: SourceSender; title: str
       body: progress ? h(SourceLink, { source: progress.source }) : h(NewSourceForm, { sender, title, set }),
     },
     {
-      title: `Enter its URL in ${title}`,
+      title: `Enter the URL of the source in ${title}`,
       isDone: progress?.isSigned === true,
       body:
         progress &&
@@ -175,12 +175,12 @@ function SourceLink({ source: { id, name } }: { source: CreatedSource }): VNode 
 
 function SecretForm({ sender, progress, set }: StepProps & { progress: Progress }): VNode {
   const save = async ({ secret }: { secret: string }) => {
-    if (secret.trim() === '') throw new Error(GUIDES[sender].secret)
+    if (secret.trim() === '') throw new Error('Enter the signing secret.')
     if (secret.trim().length < SHORTEST_SECRET)
       throw new Error(`A signing secret has at least ${SHORTEST_SECRET} characters. Check that you copied all of it.`)
     await sources.setSecret(progress.source.id, secret.trim())
     set({ ...progress, isSigned: true })
-    announce('Connected')
+    announce('Signing secret saved')
   }
   return h(
     Form<'secret'>,

@@ -50,7 +50,7 @@ export const conversionsPage = definePage(
       {
         title: 'Conversions',
         actions: h(RefreshButton, { refresh }),
-        lead: 'Each sale is listed once, even if several systems report it.',
+        lead: 'A conversion is a sale or another goal. Each sale is listed once, even if several systems report it.',
       },
       isEmpty
         ? h(NoConversions, {})
@@ -177,10 +177,10 @@ export const conversionPage = definePage(
           row.company_name && ['Company', row.company_name],
           row.integration_id && ['Integration', row.integration_id],
           [
-            'Sender',
-            h(Badge, row.verified ? { text: 'verified', tone: 'good' } : { text: 'unverified', tone: 'neutral' }),
+            'Reported by',
+            h(Badge, row.verified ? { text: 'verified sender', tone: 'good' } : { text: 'public tracking key' }),
           ],
-          ['Unverified events about this sale', number(row.claims)],
+          ['Events of public tracking keys about this sale', number(row.claims)],
           ['Id', html`<code>${row.id}</code>`],
         ],
       }),

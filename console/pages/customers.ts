@@ -1,3 +1,4 @@
+import { dayIn } from 'kontor-time-zone'
 import type { ComponentChildren, VNode } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { customers, search } from '../api/data.ts'
@@ -15,7 +16,7 @@ import { definePage } from '../page-definition.ts'
 import { link, linkWith, type Query, type Route } from '../router.ts'
 import { keyHint, recordCommand } from '../samples.ts'
 import { isAdmin } from '../session.ts'
-import { currency } from '../view.ts'
+import { currency, timeZone } from '../view.ts'
 
 export const SEGMENTS = [
   ['', 'All'],
@@ -40,7 +41,7 @@ const listSorts = () =>
 const TONES: Partial<Record<Customer['status'], Tone>> = { active: 'good', at_risk: 'bad', churned: 'bad' }
 
 const MEANINGS: Record<Exclude<(typeof SEGMENTS)[number][0], ''>, string> = {
-  new: 'First purchase or payment in the last 30 days, whatever the status',
+  new: 'First purchase or payment in the last 30 days, regardless of the current status',
   active: 'Has MRR',
   at_risk: 'Has a past-due or unpaid subscription, or has MRR with an overdue payment or a scheduled cancellation',
   trial: 'In a trial, no payment yet',
@@ -159,11 +160,13 @@ function leadText({ query }: Route): ComponentChildren {
   const who =
     since === null || until === null
       ? 'People with a purchase, a subscription or a contact record. Each row is a profile: everything known about one person, including their billing account.'
-      : `People who came in ${dayRange(since.slice(0, 10), until.slice(0, 10))}.`
+      : `People acquired in ${dayRange(dayOf(since), dayOf(until))}.`
   return isByAmount(query)
-    ? `${who} Sorted by amounts in ${currency.value}: only people with such amounts are listed.`
+    ? `${who} Sorted by amounts in ${currency.value}. People without an amount in ${currency.value} are not listed.`
     : who
 }
+
+const dayOf = (time: string): string => dayIn(timeZone.value, new Date(time))
 
 const CHANNELS = ['paid_search', 'organic_search', 'social', 'email', 'referral', 'direct', 'other', 'unattributed']
 

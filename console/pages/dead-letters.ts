@@ -144,7 +144,8 @@ export const deadLetterPage = definePage(
       await refresh()
     }
     const resolve = async () => {
-      const text = 'It will no longer be listed or processed. It remains readable here until it expires.'
+      const text =
+        'It is closed without being processed. It is listed under “Show replayed and resolved dead letters” until it expires.'
       if (!(await askConfirmation({ title: 'Resolve without replaying?', text, yes: 'Mark as resolved' }))) return
       await deadLetters.resolve(order)
       toast('Resolved')
@@ -176,7 +177,7 @@ export const deadLetterPage = definePage(
 
 /** The same body is rejected again. */
 function describeNext({ reason, kind }: DeadLetterWithBody, isOpen: boolean): string {
-  if (!isOpen) return 'This dead letter is closed.'
+  if (!isOpen) return 'This dead letter was replayed or resolved. No action is needed.'
   if (reason === 'rejected' && kind === 'events') return 'The body is invalid. Edit it below, then replay it.'
   return 'Fix the cause, then replay the data.'
 }

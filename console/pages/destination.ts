@@ -326,6 +326,6 @@ function SentBody({ destination, message }: { destination: string; message: stri
     return html`<div>${h(ActionButton, { label: 'Show what was sent', run: read, problem })}${h(ProblemArea, { problem })}</div>`
   const { body } = sent.value
   return body === null
-    ? html`<p class="faint">The message has expired, or was deleted with a person.</p>`
+    ? html`<p class="faint">The message has expired, or was deleted when a person was erased.</p>`
     : h(TextView, { text: formatJson(body), label: 'What was sent' })
 }

@@ -100,8 +100,8 @@ export const newDestinationPage = definePage(
       {
         title: 'New destination',
         lead: html`
-          Kontor sends new data to a destination at least once, signed according to Standard Webhooks. To send alerts by e-mail or
-          chat, add a recipient in <a href=${link('alerts')}>Alerts</a>.
+          Kontor sends each message at least once, as a POST request that is signed according to Standard Webhooks. To send alerts
+          by e-mail or chat, add a recipient in <a href=${link('alerts')}>Alerts</a>.
         `,
       },
       created.value
@@ -123,6 +123,7 @@ function CreatedNotice({ destination: { id, name, secret } }: { destination: Cre
 
 const WHATS: What[] = ['events', 'conversions', 'records', 'movements', 'alerts', 'digests']
 const DEFAULT_WHATS: What[] = ['events', 'conversions']
+const LABELS: Partial<Record<What, string>> = { movements: 'MRR movements', digests: 'Weekly digests' }
 
 type Field = 'name' | 'url' | 'event_types' | 'headers'
 type DestinationFormProps = {
@@ -158,7 +159,7 @@ export function DestinationForm({ submit, destination, run }: DestinationFormPro
               <input
                 type="checkbox" name="what" value=${name}
                 defaultChecked=${(destination?.what ?? DEFAULT_WHATS).includes(name)}
-              />${words(name)}
+              />${LABELS[name] ?? words(name)}
             </label>
           `,
         )}

@@ -92,7 +92,7 @@ function Outcome({ outcome, trace, effect }: OutcomeProps): VNode {
         outcome.attempts !== null && ['Attempts', String(outcome.attempts)],
         outcome.next_attempt_at && ['Next attempt', h(Time, { at: outcome.next_attempt_at })],
         outcome.failed_at && ['Failed', h(Time, { at: outcome.failed_at })],
-        eventFact('First event', outcome.duplicate_of),
+        eventFact('Duplicate of', outcome.duplicate_of),
         outcome.replayed_at && ['Replayed', h(Time, { at: outcome.replayed_at })],
         eventFact('Replayed as', outcome.replayed_as),
       ],
@@ -142,7 +142,8 @@ function effectFact(label: string, value: ComponentChildren): Fact | null {
 function saleEffect({ sale }: Effect, { conversion, event }: EventOutcome): ComponentChildren {
   if (sale !== null)
     return html`<a href=${link('conversion', { id: sale.id })}>${sale.amount === null ? 'A sale without an amount' : `A sale of ${money(sale.amount, sale.currency)}`}</a>`
-  if (conversion) return html`Part of <a href=${link('conversions')}>a sale</a> that another report describes`
+  if (conversion)
+    return html`Reports <a href=${link('conversions')}>a sale</a> that another event or record also reports. The sale counts once.`
   return event ? 'None' : null
 }
 
@@ -304,7 +305,7 @@ function traceSteps(outcome: EventOutcome, trace: EventTrace | null): Step[] {
     : {
         title: 'Normalized',
         tone: isRejected ? 'bad' : 'neutral',
-        text: isRejected ? reason : 'See below',
+        text: isRejected ? reason : 'See the status below',
       }
   return [received, normalized, processedStep(outcome, isRejected), ...(trace ? [deliveredStep(trace)] : [])]
 }
@@ -325,11 +326,15 @@ function processedStep({ status, reason, conversion }: EventOutcome, isRejected:
 function deliveredStep({ sent, destinations: all }: EventTrace): Step {
   const title = 'Delivery'
   if (all === 0) return { title, tone: 'neutral', text: 'No destinations' }
-  if (sent.length === 0) return { title, tone: 'neutral', text: 'Not selected by any destination' }
+  if (sent.length === 0) return { title, tone: 'neutral', text: 'No delivery attempts' }
   const pending = sent.filter(({ last }) => last.outcome !== 'delivered')
   const isFailed = pending.some(({ last }) => last.outcome === 'failed')
   if (pending.length > 0)
-    return { title, tone: isFailed ? 'bad' : 'neutral', text: `Pending for ${plural(pending.length, 'destination')}` }
+    return {
+      title,
+      tone: isFailed ? 'bad' : 'neutral',
+      text: `Not delivered to ${plural(pending.length, 'destination')}`,
+    }
   return {
     title,
     tone: 'good',
@@ -482,7 +487,7 @@ export const eventLookupPage = definePage(
       {
         title: outcomeTitle(outcome),
         actions: replayLink(outcome),
-        lead: id === '' && 'Shows whether an event arrived, and why it counted or did not.',
+        lead: id === '' && 'Shows whether an event was received, how it was processed, and why it failed.',
       },
       h(LookupForm, { id, source }),
       outcome ? h(Outcome, { outcome, trace, effect }) : id !== '' && h(UnknownEvent, { id }),

@@ -51,7 +51,8 @@ export const issuesPage = definePage(
       await refresh()
     }
     const resolve = async (issue: Issue) => {
-      const what = 'They will no longer be listed or processed. Each remains readable until it expires.'
+      const what =
+        'They are closed without being processed. The page “Dead letters” lists them under “Show replayed and resolved dead letters” until they expire.'
       const title = `Resolve ${plural(issue.count, 'dead letter')} without replaying?`
       if (!(await askConfirmation({ title, text: what, yes: 'Mark as resolved' }))) return
       await repeatUntilDone(
@@ -72,14 +73,14 @@ export const issuesPage = definePage(
       {
         title: 'Issues',
         actions: h(RefreshButton, { refresh }),
-        lead: 'Dead letters, rejected requests, pending deliveries and billing data that could not be interpreted, grouped by cause. Fix the cause, then replay the dead letters. Rejected requests cannot be replayed: their senders must send them again. Kontor lists them for 14 days.',
+        lead: 'Problems, grouped by cause. Dead letters are data that is invalid or could not be processed: fix the cause, then replay them. Rejected requests cannot be replayed: their senders must send them again. They are listed for 14 days. Pending deliveries wait for a destination that is failing. Billing warnings are values that Kontor could not read.',
       },
       h(ProblemArea, { problem }),
       h(OutcomeArea, { outcome }),
       data.results.length === 0
         ? h(EmptyState, {
             title: 'No issues.',
-            text: 'No dead letters, rejected requests or pending deliveries.',
+            text: 'No dead letters, rejected requests, pending deliveries or billing warnings.',
           })
         : h(Table<Issue>, {
             caption: 'Issues',

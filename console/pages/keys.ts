@@ -57,7 +57,7 @@ export const keysPage = definePage(
       },
       created.value && h(CreatedKeyNotice, { key: created.value.id, created: created.value }),
       endingSoon > 0 &&
-        html`<p class="notice">${plural(endingSoon, 'key expires', 'keys expire')} within 14 days. Rotate before then.</p>`,
+        html`<p class="notice">${plural(endingSoon, 'key expires', 'keys expire')} within 14 days. Rotate ${endingSoon === 1 ? 'it' : 'them'} before then.</p>`,
       h(ProblemArea, { problem }),
       h(Section, { title: 'Tenant keys' }, own.length > 0 ? list('Tenant keys', own, tenant.peek()) : h(NoKeys, {})),
       h(Section, { title: 'Admin keys' }, list('Admin keys', admins, null)),

@@ -147,8 +147,11 @@ function describeHealthy({ waiting, installation }: Health): string {
         ? ', nothing waiting to be processed'
         : `, ${plural(waiting.entries, 'request')} being processed`
   const others = (installation?.waiting?.entries ?? 0) - (waiting?.entries ?? 0)
-  const more = others > 0 ? ` ${plural(others, 'request is', 'requests are')} waiting for other tenants.` : ''
-  return `No problems: no dead letters, no rejected requests, all messages delivered${own}.${more}`
+  const more =
+    others > 0
+      ? ` ${plural(others, 'request')} of other tenants ${others === 1 ? 'is' : 'are'} waiting to be processed.`
+      : ''
+  return `No problems: no dead letters, no rejected requests, no failing deliveries${own}.${more}`
 }
 
 /** Rules whose cause has its own line. */
@@ -325,7 +328,7 @@ function FirstRun({ started }: Pick<Activity, 'started'>): VNode | null {
         : h(Copyable, { text: trackCommand(), label: 'Copy the command' }),
     },
     {
-      title: 'Write a record',
+      title: 'Write a record (product, contact or order)',
       isDone: started.record,
       how: h(Copyable, { text: recordCommand('products'), label: 'Copy the command' }),
     },

@@ -220,7 +220,8 @@ function nameColumns(person: Person, problem: Signal<unknown>, refresh: () => Pr
   }
   const split = async ({ kind, value }: PersonName) => {
     const title = `Unlink ${kind} ${value}?`
-    const text = 'Its events then belong to another person. You can merge the two again.'
+    const text =
+      'Its events then belong to a separate person. To undo this, merge the two people with the command kontor person merge.'
     if (!(await askConfirmation({ title, text, yes: 'Unlink' }))) return
     await people.split(tenant, id, `${kind}:${value}`)
     announce('Identifier unlinked')
@@ -257,7 +258,7 @@ const NAME_COLUMNS: Column<PersonName>[] = [
 
 /** What linked the identifier to the profile. */
 function causeCell({ cause }: Pick<PersonName, 'cause'>): ComponentChildren {
-  if (!cause) return html`<span class="faint">no other identifier</span>`
+  if (!cause) return html`<span class="faint">not linked to another identifier</span>`
   const { kind, id } = cause
   if (kind === 'event') return html`<a href=${link('event', { id })}>an event</a>`
   if (kind === 'sale') return html`sale of <a href=${link('record', { type: 'orders', id })}>order ${id}</a>`
@@ -443,7 +444,7 @@ function EraseForm({ person, title, erased }: EraseFormProps): VNode {
             ${preview.value.not_joined.map(other => h(OtherProfile, other))}
             ${
               preview.value.mentions.events > 0 &&
-              html`<p>Kontor keeps ${plural(preview.value.mentions.events, 'event')} of other people with the e-mail address. The receipt lists their ids.</p>`
+              html`<p>Kontor keeps ${plural(preview.value.mentions.events, 'event')} of other people that contain the e-mail address. The receipt lists their ids.</p>`
             }
             ${h(
               Form<'confirmation'>,
@@ -480,14 +481,14 @@ function OtherProfile({ profile_id, kind, value, remaining_events }: ErasurePrev
 
 /** Labels for previews and receipts. */
 const WHAT: Record<string, string> = {
-  conversions: 'conversions made anonymous',
+  conversions: 'anonymized conversions',
   orders: 'orders reduced to amounts and dates',
   identities: 'identifiers',
-  touches: 'attribution touches',
+  touches: 'origins of visits',
   archived: 'archived results',
   waiting: 'waiting events',
   log_entries: 'received requests',
-  billing: 'billing accounts and invoices made anonymous',
+  billing: 'anonymized billing accounts and invoices',
 }
 
 export function describeErased(erased: Erased): string {

@@ -9,7 +9,7 @@ import { Badge, EmptyState, ProblemArea } from '../components/notice.ts'
 import { Page, Section } from '../components/page.ts'
 import { type Column, Table } from '../components/table.ts'
 import { Ago, Time } from '../components/time.ts'
-import { number, plural } from '../format.ts'
+import { plural } from '../format.ts'
 import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
@@ -57,7 +57,7 @@ export const privacyPage = definePage(
         erasures.results.length === 0
           ? h(EmptyState, {
               title: 'No erasures.',
-              text: 'Each erasure leaves a receipt here that contains no personal data.',
+              text: 'Each erasure is listed here with its receipt, which contains no personal data.',
             })
           : h(Table<ErasureReceipt>, {
               ...{ caption: 'Erasures', columns: erasureColumns, rows: erasures.results },
@@ -106,13 +106,13 @@ function suppressedColumns(problem: Signal<unknown>, refresh: () => Promise<void
   ]
 }
 
-/** 2 visitors, 1 email */
+/** 2 visitors, 1 email. An identifier that only unverified input links to the person suppresses only such input. */
 function countIdentifiers({ names }: Suppression): ComponentChildren {
   const kinds = Map.groupBy(names, ({ kind }) => kind)
   const unverified = names.filter(({ unverified_only }) => unverified_only).length
   return html`
     ${[...kinds].map(([kind, own]) => plural(own.length, kind)).join(', ')}
-    ${unverified > 0 && html`<span class="reason faint">${number(unverified)} for unverified input only</span>`}
+    ${unverified > 0 && html`<span class="reason faint">${plural(unverified, 'identifier')}: only events of public tracking keys are discarded</span>`}
   `
 }
 

@@ -40,7 +40,7 @@ export const recordsPage = definePage(
       {
         title: 'Records',
         actions: h(RefreshButton, { refresh }),
-        lead: 'The latest version of each record, most recently changed first.',
+        lead: 'Records are products, contacts and orders. The list shows the latest version of each, most recently changed first.',
       },
       h(Tabs, { label: 'Record types', tabs: TABS, current: type }),
       h(OpenForm, { type }),

@@ -51,7 +51,7 @@ export const settingsPage = definePage(
       h(Section, { title: 'Channels' }, h(ChannelForm, { key: JSON.stringify(policy.channels), policy, refresh })),
       html`<div class="beside">${h(Section, { title: 'Plan groups' }, h(PlanGroupForm, { policy, refresh }))}</div>`,
       policy.set_at !== null &&
-        html`<p class="faint">Version ${policy.version} of the policy, set ${h(Day, { at: policy.set_at })} by ${policy.set_by !== null && h(Actor, { actor: policy.set_by, hints })}.</p>`,
+        html`<p class="faint">Version ${policy.version} of the policy (reports, MRR, channels and plan groups), set ${h(Day, { at: policy.set_at })} by ${policy.set_by !== null && h(Actor, { actor: policy.set_by, hints })}.</p>`,
     )
   },
 )
@@ -179,9 +179,9 @@ function MrrForm(props: PolicyProps): VNode {
       ],
     }),
     h(SelectField, {
-      ...{ id: 'retention_base', label: 'Base of customer retention', value: policy.retention_base },
+      ...{ id: 'retention_base', label: 'Starting MRR for retention', value: policy.retention_base },
       options: [
-        ['first_instant', 'First MRR'],
+        ['first_instant', 'First MRR of the account'],
         ['end_of_month', 'MRR at the end of the first month'],
       ],
     }),
@@ -315,7 +315,7 @@ function PlanGroupForm(props: PolicyProps): VNode {
         value: text,
         rows: Math.max(3, Object.keys(groups).length + 1),
       },
-      hint: html`One line per group. List plans by name, or by the id of their price or product. Example:<br /><code>Business: Team, Scale</code>`,
+      hint: html`Reports of the API can break down MRR by plan group. One line per group. List plans by name, or by the id of their price or product. Example:<br /><code>Business: Team, Scale</code>`,
     }),
   )
 }

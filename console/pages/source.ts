@@ -118,7 +118,9 @@ function SourceFacts({ source, backlog }: { source: Source; backlog: Backlog | u
 const OVERLAP_HOURS = 24
 
 /** The result of an action. It stays while the page is refreshed. */
-type ActionResult = { kind: 'secret'; label: string; secret: string } | { kind: 'test'; test: SourceTest }
+type ActionResult =
+  | { kind: 'secret'; label: string; secret: string; isFirst: boolean }
+  | { kind: 'test'; test: SourceTest }
 
 type SourceActionsProps = {
   source: Source
@@ -130,10 +132,12 @@ type SourceActionsProps = {
 function SourceActions({ source, problem, result, refresh }: SourceActionsProps): VNode {
   const { id, enabled, signing_secrets } = source
   const rotate = async (what: SecretKind, label: string) => {
-    const text = `The new ${label} is shown only once. The previous ${label} remains valid for ${OVERLAP_HOURS} hours.`
-    if (!(await askConfirmation({ title: `Rotate the ${label}?`, text, yes: 'Rotate' }))) return
+    const isFirst = what === 'signing_secret' && signing_secrets.length === 0
+    const title = isFirst ? `Add a ${label}?` : `Rotate the ${label}?`
+    const text = `The new ${label} is shown only once. ${describeEffect(label, isFirst)}`
+    if (!(await askConfirmation({ title, text, yes: isFirst ? 'Add' : 'Rotate' }))) return
     const rotated = await sources.rotate(id, what, OVERLAP_HOURS)
-    result.value = { kind: 'secret', label, secret: rotated[what] ?? '' }
+    result.value = { kind: 'secret', label, secret: rotated[what] ?? '', isFirst }
     toast(`The new ${label} is shown`)
     await refresh()
   }
@@ -171,12 +175,19 @@ function ResultArea({ result }: { result: ReadonlySignal<ActionResult | null> })
   return shown && h(TestResult, shown)
 }
 
-function NewSecret({ label, secret }: { label: string; secret: string }): VNode {
+/** Without a signing secret, signatures are not checked. */
+function describeEffect(label: string, isFirst: boolean): string {
+  return isFirst
+    ? 'With a signing secret, the source rejects requests without a valid signature.'
+    : `The previous ${label} remains valid for ${OVERLAP_HOURS} hours.`
+}
+
+type NewSecretProps = { label: string; secret: string; isFirst: boolean }
+
+function NewSecret({ label, secret, isFirst }: NewSecretProps): VNode {
   return html`
     <div class="once">
-      <p>
-        The new ${label} is shown only once. Save it now. The previous ${label} remains valid for ${OVERLAP_HOURS} hours.
-      </p>
+      <p>The new ${label} is shown only once. Save it now. ${describeEffect(label, isFirst)}</p>
       ${h(Copyable, { text: secret, label: `Copy the ${label}` })}
     </div>
   `
@@ -268,7 +279,7 @@ function ReceiptTable({ source, first, outcome }: ReceiptTableProps): VNode {
       csv: { api: 'admin', path: '/receipts', query: { source: id, outcome }, name: 'receipts' },
       load: cursor => inbound.receipts({ source: id, outcome, limit: ROWS, cursor }),
       empty: outcome
-        ? h(EmptyState, { title: 'No receipts with this outcome.' })
+        ? h(EmptyState, { title: 'No received events have this outcome.' })
         : h(EmptyState, {
             title: 'No events received yet.',
             text: 'Use “Send test event” above, or send one with this command:',
@@ -343,7 +354,7 @@ const rejectionColumns: Column<Rejection>[] = [
   },
   { label: 'Bytes', cell: ({ bytes }) => number(bytes), kind: 'number' },
   {
-    label: 'Similar requests',
+    label: 'Similar requests, not listed',
     cell: ({ suppressed }) => (suppressed > 0 ? number(suppressed) : ''),
     kind: 'number',
   },

@@ -104,7 +104,7 @@ const SIGNATURES = [
 ] as const
 const OVERFLOWS = [
   ['defer', 'Process later'],
-  ['drop', 'Drop and record a receipt'],
+  ['drop', 'Drop, and list as dropped'],
 ] as const
 
 export const newSourcePage = definePage(
@@ -163,7 +163,7 @@ function SourceForm({ created, preset }: SourceFormProps): VNode {
       id: 'rate',
       label: 'Rate limit',
       placeholder: '6000/60',
-      hint: 'Events / seconds: 6000/60 allows 6,000 events per 60 seconds.',
+      hint: 'Events / seconds. Leave empty for the default, 6000/60: 6,000 events per 60 seconds.',
     }),
     h(SelectField, { id: 'overflow', label: 'Events above the limit', options: OVERFLOWS }),
   )
@@ -197,7 +197,7 @@ function CreatedNotice({ source }: { source: CreatedSource }): VNode {
   return h(
     ShownOnce,
     { title: `Source ${name} created` },
-    html`<p>The token is shown only once. Save it now.</p>`,
+    html`<p>${secret ? 'The token and the signing secret are shown only once. Save them now.' : 'The token is shown only once. Save it now.'}</p>`,
     h(Facts, {
       facts: [
         ['URL', h(Copyable, { text: location.origin + path, label: 'Copy the URL' })],

@@ -37,8 +37,8 @@ export const usersPage = definePage(
     const reset = async ({ id, name }: User) => {
       const title = `Reset the password of ${name}?`
       const text =
-        'The password is no longer valid, and all sessions of this person end. You get a new invitation link.'
-      if (!(await askConfirmation({ title, text, yes: 'Reset' }))) return
+        'The current password stops working and all sessions of this user end. You get an invitation link to send to the user.'
+      if (!(await askConfirmation({ title, text, yes: 'Reset password' }))) return
       invited.value = await users.reset(id)
       await refresh()
     }
@@ -134,7 +134,7 @@ function userColumns({ problem, refresh, reset, hints }: UserActions): Column<Us
     {
       label: 'Actions',
       cell: user => [
-        h(ActionButton, { label: 'Reset', needs: 'admin', run: () => reset(user), problem, kind: 'link' }),
+        h(ActionButton, { label: 'Reset password', needs: 'admin', run: () => reset(user), problem, kind: 'link' }),
         ' ',
         h(ActionButton, {
           label: user.state === 'disabled' ? 'Enable' : 'Disable',
@@ -170,7 +170,7 @@ function sessionColumns({ problem, refresh, hints }: Omit<UserActions, 'reset'>)
     { label: 'Expires', cell: ({ expires_at: at }) => h(Ago, { at }) },
     {
       label: 'Actions',
-      cell: ({ id }) => h(ActionButton, { label: 'End', run: () => end(id), problem, kind: 'link' }),
+      cell: ({ id }) => h(ActionButton, { label: 'End session', run: () => end(id), problem, kind: 'link' }),
     },
   ]
 }

@@ -335,7 +335,7 @@ test('in Chromium: invite, set a password, reload, open another tab, end the ses
   await second.goto(`${server.url}/console#/users`)
   await heading('Users', second)
   const row = second.getByRole('row', { name: /grace@example\.com \(admin\) this session/ })
-  await row.getByRole('button', { name: 'End' }).click()
+  await row.getByRole('button', { name: 'End session' }).click()
   await second.getByText('Your session has ended').waitFor()
   await second.getByLabel('Name').fill('grace@example.com')
   await second.getByLabel('Password').fill(PASSWORD)

@@ -141,7 +141,7 @@ test('the bar in Chromium', { timeout: 900_000 }, async t => {
     await page.getByRole('row', { name: /o-today/ }).waitFor()
     await page.keyboard.press('[')
     await page.waitForURL(/period=\d{4}-\d\d-\d\d\.\.\d{4}-\d\d-\d\d/)
-    await page.getByText('Nothing in').waitFor()
+    await page.getByText('No conversions in').waitFor()
     const earlier = new Date(now.getTime() - 40 * DAY_MS).toISOString().slice(0, 10)
     await page.locator('#period summary').click()
     await page.getByLabel('First day').fill(earlier)

@@ -81,7 +81,7 @@ test('stories about growth in Chromium', { timeout: 900_000 }, async t => {
 
   await t.test('the currency is offered only for an order by an amount, and each filter is explained', async () => {
     await goTo(page, '#/customers?sort=revenue')
-    await page.getByText('Sorted by amounts in EUR: only people with such amounts are listed.').waitFor()
+    await page.getByText('Sorted by amounts in EUR. People without an amount in EUR are not listed.').waitFor()
     assert.equal(await page.locator('#currency').count(), 1)
     await page.getByLabel('Sort by').selectOption('name')
     await eventually('no currency', async () => (await page.locator('#currency').count()) === 0)
@@ -129,17 +129,24 @@ test('stories about growth in Chromium', { timeout: 900_000 }, async t => {
     await page.getByLabel('Step 2').fill('sign_up')
     await page.getByLabel('Step 3').fill('purchase')
     await page.getByLabel('Breakdown').selectOption('channel')
-    await page.getByRole('button', { name: 'Count' }).click()
+    await page.getByRole('button', { name: 'Show funnel' }).click()
     await page.getByRole('row', { name: /^Paid search 2 1 1/ }).waitFor()
     await page.getByRole('row', { name: /^page:\/pricing\* 3/ }).waitFor()
     await page.getByRole('row', { name: /^E-mail 1 0 0/ }).waitFor()
     // The visits of this test were sent without a user agent.
     await page.getByLabel('Device at start').selectOption('Phones')
-    await page.getByRole('button', { name: 'Count' }).click()
+    await page.getByRole('button', { name: 'Show funnel' }).click()
     await page.getByText('No one did “page:/pricing*” in this period').waitFor()
     await page.getByLabel('Device at start').selectOption('Unknown')
-    await page.getByRole('button', { name: 'Count' }).click()
+    await page.getByRole('button', { name: 'Show funnel' }).click()
     await page.getByRole('row', { name: /^page:\/pricing\* 3/ }).waitFor()
+  })
+
+  await t.test('the period of a list of people is in days of the time zone of the tenant', async () => {
+    await server.admin.policies.set(tenant.id, { time_zone: 'Europe/Berlin' })
+    await page.reload()
+    await goTo(page, '#/customers?since=2026-01-31T23:00:00.000Z&until=2026-02-28T22:59:59.999Z')
+    await page.getByText(/^People acquired in Feb 1\D+28, 2026\.$/).waitFor()
   })
 
   assert.deepEqual(pageErrors, [])

@@ -24,7 +24,7 @@ const MAX_BLOCK = 24
 /** What depends on the date, the machine or the order of ids. Widths are fixed, so that the rest does not move. */
 const MASK = `
   time { display: inline-block; width: 8rem; overflow: hidden; white-space: nowrap; }
-  time, pre, .range, .uplot, .legend, .spark, .who, .change, .calm, .reason, .bars *, section:has(.bars) p,
+  time, pre, .range, .uplot, .legend, .spark, .who, .change, .calm, .reason, .bars *, section:has(.bars) p, .empty .lead,
   .tiles.small strong, .tiles.small .faint, .hint { visibility: hidden; }`
 
 type Difference = { png: string; mean: number; block: number; at: string }

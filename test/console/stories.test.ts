@@ -270,7 +270,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     await page.getByLabel('Type grace@example.com to confirm').fill('grace@example.com')
     await press(page, 'Erase and stop tracking')
     await page
-      .getByRole('row', { name: /1 email, 1 user, 1 visitor.*1 for unverified input only.*Resume tracking/ })
+      .getByRole('row', { name: /1 email, 1 user, 1 visitor.*1 identifier: only events of public.*Resume tracking/ })
       .waitFor()
     await page.getByRole('row', { name: /completed/ }).waitFor()
     await page.getByLabel('E-mail of the person').fill('grace@example.com')

@@ -32,7 +32,7 @@ export function AcquisitionPage(props: {
   return h(Page, { title: 'Acquisition', lead }, h(Tabs, { label: 'Reports', tabs: TABS, current: name }), children)
 }
 
-const MAX_DAYS = 400
+export const MAX_DAYS = 400
 
 /** The bounds of a period, at most as long as the server allows. */
 export function boundsOf({ since, until }: Period): { since: string; until: string } {
@@ -57,7 +57,10 @@ export const channelsPage = definePage(
   ({ data: { bounds, rows, before } }) =>
     h(
       AcquisitionPage,
-      { name: 'channels', lead: 'Where new visitors of this period came from, and how many of them became customers.' },
+      {
+        name: 'channels',
+        lead: `Where new visitors of this period came from, and how many of them became customers. At most the last ${MAX_DAYS} days of the period are counted.`,
+      },
       rows.length === 0 ? h(NoVisitors, {}) : h(Channels, { bounds, rows, before }),
     ),
 )
@@ -148,7 +151,7 @@ function channelColumns(bounds: Bounds, hasTrials: boolean): Column<Channel>[] {
     ...(hasTrials ? [step('Trials', 'trials', 'identified')] : []),
     step('Customers', 'customers', 'identified'),
     {
-      label: 'Visitor → customer',
+      label: 'Visitor-to-customer rate',
       cell: ({ visitors, customers }) =>
         visitors === 0 ? '–' : h(ShareBar, { share: Math.min(1, customers / visitors) }),
       kind: 'number',

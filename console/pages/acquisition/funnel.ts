@@ -17,7 +17,7 @@ import { keyHint, trackCommand } from '../../samples.ts'
 import { readPeriod } from '../../view.ts'
 import { channelName } from '../customers.ts'
 import { readFrame, readFrameSeries } from '../figures.ts'
-import { AcquisitionPage, boundsOf } from './channels.ts'
+import { AcquisitionPage, boundsOf, MAX_DAYS } from './channels.ts'
 
 const MAX_STEPS = 6
 const SUGGESTED_STEPS = 3
@@ -57,7 +57,10 @@ export const funnelPage = definePage(
   ({ data: { types, steps, within_days, device, breakdown, funnel } }) =>
     h(
       AcquisitionPage,
-      { name: 'funnel', lead: 'How many people completed these steps in this order. Each person counts once.' },
+      {
+        name: 'funnel',
+        lead: `How many people completed these steps in this order. Each person counts once. At most the last ${MAX_DAYS} days of the period are counted.`,
+      },
       types.length === 0 && steps.length === 0
         ? h(EmptyState, {
             title: 'No events in this period.',
@@ -104,7 +107,7 @@ function FunnelForm({ types, steps, within_days, device, breakdown }: FunnelForm
     Form<string>,
     {
       key: `${steps} ${within_days} ${device} ${breakdown}`,
-      submit: 'Count',
+      submit: 'Show funnel',
       layout: 'filter',
       run: values => {
         const given = fields.map((_, i) => String(values[`step${i}`]).trim()).filter(Boolean)
@@ -117,7 +120,7 @@ function FunnelForm({ types, steps, within_days, device, breakdown }: FunnelForm
     fields.map((value, i) =>
       h(TextField, {
         ...{ id: `step${i}`, label: `Step ${i + 1}`, value, size: 14, list: 'funnel-types' },
-        placeholder: i === 0 ? 'page:/pricing*' : 'Type or page:/…',
+        placeholder: i === 0 ? 'page:/pricing*' : 'Event type or page:/…',
       }),
     ),
     h(SelectField, { id: 'within_days', label: 'Within', value: within_days, options: WINDOWS }),
@@ -181,8 +184,8 @@ const STEP_COLUMNS: Column<Step>[] = [
   { label: 'Step', cell: ({ name }) => name, kind: 'long' },
   { label: 'Reached', cell: ({ total_rate }) => h(ShareBar, { share: total_rate ?? 0, isWide: true }), kind: 'text' },
   { label: 'People', cell: ({ people }) => number(people), kind: 'number' },
-  { label: 'Of the first step', cell: ({ total_rate }) => percent(total_rate), kind: 'number' },
-  { label: 'Of the previous step', cell: ({ rate }) => percent(rate), kind: 'number' },
+  { label: 'Share of first step', cell: ({ total_rate }) => percent(total_rate), kind: 'number' },
+  { label: 'Share of previous step', cell: ({ rate }) => percent(rate), kind: 'number' },
   { label: 'Median time', cell: ({ median_seconds }) => duration(median_seconds), kind: 'number' },
 ]
 

@@ -45,7 +45,10 @@ export const accountPage = definePage(
       const [title, advice] =
         name === null
           ? ['No account selected.', 'Select an account in the list of all accounts.']
-          : [`No account ${name}.`, 'It may belong to another tenant, or have a different id in the billing system.']
+          : [
+              `Account ${name} not found.`,
+              'It may belong to another tenant, or have a different id in the billing system.',
+            ]
       return h(Page, { title: name ?? 'Account' }, h(EmptyState, { title, text: advice, action: back }))
     }
     const { summary, currency } = report
@@ -165,7 +168,7 @@ function itemColumns(currency: string): Column<Item>[] {
       kind: 'long',
     },
     { label: 'MRR', cell: ({ mrr }) => money(mrr, currency), kind: 'number' },
-    { label: 'Included', cell: includedCell },
+    { label: 'In MRR', cell: includedCell },
     { label: 'Price', cell: item => priceCell(item, currency), kind: 'number' },
     {
       label: 'Discount',
@@ -178,7 +181,7 @@ function itemColumns(currency: string): Column<Item>[] {
       kind: 'long',
     },
     {
-      label: 'Paid until',
+      label: 'Current period ends',
       cell: ({ current_period_end }) => h(Day, { at: current_period_end }),
     },
   ]

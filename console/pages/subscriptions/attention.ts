@@ -132,7 +132,7 @@ function AtRisk({ report }: { report: AttentionReport }): VNode {
         plural(cancellations.count, 'cancellation'),
       ),
       tile(
-        'Renewing',
+        'Renewals',
         renewals,
         renewals.results.map(row => row.renewal_amount ?? 0),
         plural(renewals.count, 'renewal'),

@@ -38,7 +38,7 @@ export const excludedPage = definePage(
     return h(
       ReportPage,
       { name: 'excluded' },
-      html`<p>${plural(report.count, 'item')} worth <strong>${money(total, currency.value)}</strong> a month are not part of MRR.</p>`,
+      html`<p>${plural(report.count, 'item')} worth <strong>${money(total, currency.value)}</strong> a month ${report.count === 1 ? 'is' : 'are'} not part of MRR.</p>`,
       h(
         Section,
         { title: 'By reason' },

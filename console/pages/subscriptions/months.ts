@@ -92,7 +92,7 @@ function columns(closed: Map<string, Closed>, rows: Row[]): Column<Row>[] {
     { label: 'MRR', cell: row => h(MrrCell, { row }), kind: 'number' },
     { label: 'Net new', cell: ({ net }) => signedMoney(net, currency.value), kind: 'number' },
     ...MOVES.map(([label, kind, sign]) => moved(label, row => (sign < 0 ? negate(row[kind]) : row[kind]))),
-    ...(rows.some(({ fx }) => fx !== undefined) ? [moved('Rates', ({ fx }) => fx ?? 0)] : []),
+    ...(rows.some(({ fx }) => fx !== undefined) ? [moved('Exchange rates', ({ fx }) => fx ?? 0)] : []),
   ]
 }
 
@@ -137,7 +137,7 @@ function Books({ books, month, linkTo }: BooksProps): VNode {
     Section,
     { title: month === null ? 'Restatements of closed months' : `Restatements of ${monthName(month)}` },
     html`<p>
-      ${plural(books.months.length, 'month is', 'months are')} closed, ${monthName(latest.month)} last, on ${h(Day, { at: latest.closed_at })} by ${h(Actor, { actor: latest.closed_by, hints: new Map() })}.
+      ${plural(books.months.length, 'month is', 'months are')} closed. The latest is ${monthName(latest.month)}, closed on ${h(Day, { at: latest.closed_at })} by ${h(Actor, { actor: latest.closed_by, hints: new Map() })}.
       ${month !== null && html` <a href=${link('months')}>Show all restatements</a>`}
     </p>`,
     h(PagedTable<Restatement>, {
@@ -145,7 +145,7 @@ function Books({ books, month, linkTo }: BooksProps): VNode {
       columns: RESTATEMENTS,
       list: books,
       linkTo,
-      empty: h(EmptyState, { title: 'No restatements.', text: 'No event has changed the figures of a closed month.' }),
+      empty: h(EmptyState, { title: 'No restatements.', text: 'Closed figures have not changed.' }),
     }),
   )
 }
@@ -154,8 +154,8 @@ const RESTATEMENTS: Column<Restatement>[] = [
   { label: 'Account', cell: ({ customer }) => h(AccountLink, { customer }), kind: 'long' },
   { label: 'Month', cell: ({ month }) => monthName(month) },
   {
-    label: 'Change of MRR',
-    cell: ({ amount, currency: code }) => (isZero(amount) ? 'only within the month' : signedMoney(amount, code)),
+    label: 'Change of MRR at month end',
+    cell: ({ amount, currency: code }) => (isZero(amount) ? 'none, only movements changed' : signedMoney(amount, code)),
     kind: 'number',
   },
   { label: 'Received', cell: ({ received_at }) => h(Day, { at: received_at }) },

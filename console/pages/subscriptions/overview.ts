@@ -375,4 +375,4 @@ function formatRate(name: RateName, value: Amount | null, currency: string): str
   return name === 'quick_ratio' ? number(Math.round(Number(value) * 100) / 100) : percent(value)
 }
 
-const WINDOW_NOTE = html`<p class="faint">These figures cover exactly 30 × 24 hours. The movements above cover whole days, so they may differ slightly.</p>`
+const WINDOW_NOTE = html`<p class="faint">These figures always cover 30 × 24 hours. The movements above cover the selected period in whole days, so they may differ.</p>`

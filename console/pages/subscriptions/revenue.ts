@@ -136,7 +136,7 @@ function Invoices({ report, linkTo }: InvoicesProps): VNode {
   ]
   return h(
     Section,
-    { title: `Invoices of ${shortTime(bucketStart(date), 'month')} in ${code}` },
+    { title: `Invoices behind the figures of ${shortTime(bucketStart(date), 'month')} in ${code}` },
     h(PagedTable<RevenueInvoice>, {
       ...{ caption: 'Invoices', columns, list: report, linkTo },
       csv: reportCsv('revenue/invoices', 'invoices', { currency: code, date }),
