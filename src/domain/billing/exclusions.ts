@@ -8,13 +8,13 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
     reason: 'The subscription belongs to the test mode of its billing system.',
     fixHint: 'No action needed: test data never counts.',
   },
-  billed_elsewhere: {
-    reason: 'Another billing system charges the subscription and reports it.',
-    fixHint: 'Connect that billing system as a source, for example Stripe for purchases with the store STRIPE.',
-  },
   other_currency: {
     reason: "The subscription's currency is not the currency of this report.",
     fixHint: "Request the report in the subscription's currency, or with currency=reporting.",
+  },
+  billed_elsewhere: {
+    reason: 'Another billing system charges the subscription and reports it.',
+    fixHint: 'Connect that billing system as a source, for example Stripe for purchases with the store STRIPE.',
   },
   missing_currency: {
     reason: 'The subscription has no currency, or one that is not in ISO 4217.',
@@ -62,6 +62,10 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
     reason: 'The item has no readable price in the currency of the subscription.',
     fixHint: 'Send `unit_amount` (zero or more, in major units) and, if not 1, `quantity`.',
   },
+  one_time_price: {
+    reason: 'The item is billed once and does not recur.',
+    fixHint: 'No action needed: one-time charges are not recurring revenue.',
+  },
   missing_interval: {
     reason: 'The item has no billing interval.',
     fixHint: 'Send `interval` (day, week, month or year) and `interval_count`.',
@@ -69,10 +73,6 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
   unsupported_interval: {
     reason: 'The billing interval of the item cannot be converted to months.',
     fixHint: 'Use day, week, month or year, with an `interval_count` of 1 or more.',
-  },
-  one_time_price: {
-    reason: 'The item is billed once and does not recur.',
-    fixHint: 'No action needed: one-time charges are not recurring revenue.',
   },
   metered_usage: {
     reason: 'The item is billed by usage, which is unknown in advance.',
