@@ -83,7 +83,10 @@ function ambiguousAccount(name: string, accounts: { account: string }[]): AdminE
 /** A merge has one step, so that its result does not depend on the order of merges. */
 function requireMergeable(merges: AccountMerge[], { account, into }: { account: string; into: string }): void {
   const text = (name: string) => JSON.stringify(writtenId(name))
-  if (account === into) throw new AdminError('conflict', 'same_account', `${text(account)} is the same account.`)
+  if (account === into) {
+    const message = `${text(account)} cannot be merged into itself. Specify two different accounts.`
+    throw new AdminError('conflict', 'same_account', message)
+  }
   const outer = merges.find(merge => merge.account === account)
   if (outer) {
     const message = `${text(account)} is already merged into ${text(outer.into)}. Unmerge it first.`

@@ -24,7 +24,7 @@ export async function readValues(db: Db, tenantId: number | null): Promise<Readi
 export function lagReadings(tenantIds: number[], oldestAt: number | null, now: Date): Reading[] {
   if (oldestAt === null) return []
   const value = Math.max(0, (now.getTime() - oldestAt) / 1_000)
-  const summary = `Processing is behind: the oldest accepted entry has been waiting for ${formatDuration(value)}.`
+  const summary = `Processing is behind: the oldest accepted request has been waiting for ${formatDuration(value)}.`
   return tenantIds.map(tenantId => ({ tenantId, rule: 'lag', subject: '', value, summary }))
 }
 
@@ -55,7 +55,7 @@ async function mrrReadings(db: Db, tenantId: number | null): Promise<Reading[]> 
 export function silenceReading(source: { sourceId: string; tenantId: number; name: string; rhythm: Rhythm }): Reading {
   const { sourceId, tenantId, name, rhythm } = source
   const { times, usualS } = measureSilence(rhythm)
-  const summary = `Source ${name} (${sourceId}) has received nothing for ${formatDuration(rhythm.quietS)}. Its longest silence in the previous week was ${formatDuration(usualS)}.`
+  const summary = `Source ${name} (${sourceId}) has received nothing for ${formatDuration(rhythm.quietS)}. Its longest gap between events in the previous week was ${formatDuration(usualS)}.`
   return { tenantId, rule: 'source_silent', subject: sourceId, value: times, summary }
 }
 

@@ -178,7 +178,7 @@ export const ClosedMonth = Type.Object(
     closed_at: Timestamp,
     closed_by: Type.String(),
     time_zone: Type.String({ description: 'The time zone of the month' }),
-    policy_version: Type.Integer({ description: 'The policy that its figures follow' }),
+    policy_version: Type.Integer({ description: 'The version of the policy by which its figures were computed' }),
     restatements: Type.Integer({ description: 'The number of changes since the month was closed' }),
   },
   { title: 'ClosedMonth', description: 'A month whose figures are kept', examples: [EXAMPLE] },

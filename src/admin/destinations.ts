@@ -147,7 +147,7 @@ export function destinationAdmin(deps: Deps) {
     },
     /** Sends a message now and returns the outcome. It is not retried and not listed among the deliveries. */
     async test(id: string): Promise<DestinationTest> {
-      return sendTest(deps, await own(id), 'A test of this destination.')
+      return sendTest(deps, await own(id), 'This is a test message for this destination.')
     },
     /** Sends a test message to every enabled destination that receives the alerts of a rule. */
     async testRule(tenant: string, rule: string): Promise<DestinationTest[]> {
@@ -531,7 +531,9 @@ const destinationFields = {
   tenant: Type.String(),
   type: DestinationTypeField,
   ...DESTINATION_SETTINGS,
-  disabled_reason: Nullable(Type.String({ description: 'Why Kontor disabled it; null: a user disabled it' })),
+  disabled_reason: Nullable(
+    Type.String({ description: 'Why Kontor disabled the destination; null: it is enabled, or a user disabled it' }),
+  ),
   secrets: Type.Array(Type.Object({ hint: Type.String(), expires_at: NullableText }), {
     description:
       'Two during a rotation: messages are signed with both. Empty for e-mail and chat, which are not signed',

@@ -89,15 +89,16 @@ async function checkSchema(installation: Installation): Promise<Finding | null> 
     return {
       code: 'schema_newer',
       what: `The database ${PREVIEW_SCHEMA}`,
-      means: 'This version does not start on it.',
-      help: 'Use the version that created it, or start with an empty database',
+      means: 'This version of Kontor does not start with this database.',
+      help: 'Run the version of Kontor that created the database, or use an empty database',
     }
   if (foreign)
     return {
       code: 'schema_newer',
-      what: `The database has the migration ${foreign.name}, which is unknown to this version.`,
-      means: 'A newer version of Kontor migrated the database. This version refuses to start on it.',
-      help: 'Run the version that migrated it, or a newer one',
+      what: `The database has the migration ${foreign.name}, which is not part of this version or differs from the one in this version.`,
+      means:
+        'A newer or different version of Kontor migrated the database. This version does not start with this database.',
+      help: 'Run the version of Kontor that migrated the database, or a newer one',
     }
   const missing = missingMigrations(done)
   if (missing.length === 0) return null
@@ -225,7 +226,7 @@ const checkFailures: Check = async function* (installation) {
     yield {
       code: 'partition_stuck',
       what: `Partition ${partition} of the log failed ${formatAge(failedAt, databaseNow)} ago: ${error}`,
-      means: 'The entries of this partition wait, and so do later entries with the same ordering keys.',
+      means: 'Kontor does not process the entries of this partition until a retry succeeds.',
       help: `Look for this error in the worker's log. Kontor retries automatically; ${kontorCommand(installation, 'status')} shows whether "waiting" decreases`,
     }
   if (isOld)
@@ -233,7 +234,7 @@ const checkFailures: Check = async function* (installation) {
       code: 'entries_retried',
       what: `${formatCount(parked.entries, 'entry', 'entries')} failed and will be retried. The oldest has been waiting for ${formatAge(parked.oldestAt, databaseNow)} and failed ${parked.attempts} times. Last error: ${parked.error ?? 'none'}`,
       means:
-        'After the last attempt an entry becomes a dead letter. Until then later entries with the same ordering key wait.',
+        'After the last attempt, an entry becomes a dead letter. Until then, later entries of the same record or person wait.',
       help: `Fix the cause. ${kontorCommand(installation, 'dead-letters list --reason failed')} lists entries whose attempts are used up`,
     }
   if (isGrowing)
@@ -255,14 +256,15 @@ const checkTransactions: Check = async function* ({ pool, limits, dataDir }) {
       yield {
         code: 'transaction_open',
         what: `${describeTransaction(transaction)} has kept a write transaction open for ${formatDuration(seconds)}.`,
-        means: 'Workers only read entries that were accepted before it started. All later entries of all tenants wait.',
+        means:
+          'Workers read only entries that were accepted before this transaction started. Later entries of all tenants wait.',
         help,
       }
     else if (!holdsLog && seconds > limits.snapshotS)
       yield {
         code: 'vacuum_held',
         what: `${describeTransaction(transaction)} has kept a snapshot open for ${formatDuration(seconds)}.`,
-        means: 'Vacuum cannot remove dead rows until it ends. Tables grow and queries become slower.',
+        means: 'Vacuum cannot remove dead rows until this transaction ends. Tables grow and queries become slower.',
         help,
       }
   }
@@ -275,7 +277,7 @@ const checkSqlAccess: Check = async function* (installation) {
     yield {
       code: 'foreign_lock',
       what: `Process ${pid} of the database user ${user} (${application || 'unnamed'}) holds an advisory lock of Kontor.`,
-      means: 'Workers and erasures wait until it releases the lock.',
+      means: 'Workers and erasures wait until this process releases the lock.',
       help: endCommand({ pid, gid: null }, dataDir !== null),
     }
   for (const { pid, role, reason, isEnded } of await listMisuses(pool))
@@ -283,7 +285,7 @@ const checkSqlAccess: Check = async function* (installation) {
       yield {
         code: 'sql_access_misused',
         what: `Process ${pid} of the SQL role ${role} should be ended: ${reason}.`,
-        means: "Kontor's database user has no permission to end it. Workers may wait for it.",
+        means: "Kontor's database user has no permission to end this process. Workers may wait for the process.",
         help: `As a superuser: grant ${role} to Kontor's user, or select pg_terminate_backend(${pid})`,
       }
   for (const { role, hasOtherPassword, hasOtherDefaults } of await listChangedRoles(pool))
@@ -292,7 +294,7 @@ const checkSqlAccess: Check = async function* (installation) {
         code: 'sql_access_changed',
         what: `The SQL role ${role} has changed its ${hasOtherPassword ? 'password' : 'default settings'}.`,
         means:
-          'A running server restores it within about a second. Anyone with the connection string can do this again.',
+          'A running server restores it within about a second. Anyone who has the connection string can change it again.',
         help: kontorCommand(installation, `sql-access revoke ${role}`),
       }
 }
@@ -409,7 +411,7 @@ const checkSources: Check = async function* (installation) {
       what: `The signing secret of ${isSource ? 'source' : 'destination'} ${id} cannot be decrypted with the configured secret key.`,
       means: isSource
         ? 'Kontor answers requests to this source with 503. Senders must retry.'
-        : 'Kontor sends nothing to it. Messages wait in the outbox.',
+        : 'Kontor sends nothing to this destination. Its messages wait until the secret can be decrypted.',
       help: `Restore secret.key or KONTOR_SECRET_KEY, or run ${kontorCommand(installation, rotate)}`,
     }
   }
@@ -451,7 +453,7 @@ const checkDisk: Check = async function* ({ disk, minFreeDisk }) {
     what: `${Math.round(found.freeBytes / 1e6).toLocaleString('en')} MB (${(share * 100).toFixed(1)}%) are free on the disk of ${found.path}.`,
     means: isRefusing
       ? 'Kontor answers events and webhooks with 503 until more space is free (KONTOR_MIN_FREE_DISK).'
-      : `${minFreeDisk === null ? 'When the disk is full' : `Below ${minFreeDisk * 100}%`}, Kontor answers events and webhooks with 503, and finally all requests.`,
+      : `${minFreeDisk === null ? '' : `If less than ${minFreeDisk * 100}% is free, Kontor answers events and webhooks with 503. `}If the disk is full, Kontor answers all requests with 503.`,
     help: `df -h ${JSON.stringify(found.path)}; free space, or reduce KONTOR_LOG_RETENTION, KONTOR_ARCHIVE_RETENTION or KONTOR_EVENTS_RETENTION`,
   }
 }
@@ -478,7 +480,7 @@ const checkStream: Check = async function* (installation) {
       what: refused,
       means:
         'Until this is fixed, a server refuses to start, or answers events and inbound requests with 503. Nothing is lost.',
-      help: `Fix it, then ${kontorCommand(installation, 'start')}`,
+      help: `Fix this problem, then run ${kontorCommand(installation, 'start')}`,
     }
   else if (!reachable)
     yield {
@@ -549,7 +551,7 @@ const checkKnownStreams: Check = async function* ({ pool, databaseNow, limits })
     if (full)
       yield {
         code: 'nats_full',
-        what: `The stream ${name} at ${servers} is full: NATS answers, and rejects what ${full.name} publishes.`,
+        what: `The stream ${name} at ${servers} is full: NATS rejects new entries of ${full.name}.`,
         means: `Kontor answers events and inbound requests with 503. ${formatCount(unread, 'entry', 'entries')} in the stream ${unread === 1 ? 'is' : 'are'} unprocessed. Nothing is lost.`,
         help: 'Start another `kontor start --surfaces worker`, or increase KONTOR_NATS_MAX_BYTES. If the disk of NATS is full, free space there',
       }
@@ -559,8 +561,8 @@ const checkKnownStreams: Check = async function* ({ pool, databaseNow, limits })
     yield {
       code: 'nats_unread',
       what: `${formatCount(unread, 'entry', 'entries')} in the stream ${name} at ${servers} ${unread === 1 ? 'was' : 'were'} unprocessed ${formatAge(seenAt, databaseNow)} ago. No worker has read the stream for ${formatAge(readAt, databaseNow)}.`,
-      means: `Acknowledged entries wait there${by && `, and ${by} still writes to it`}. No worker runs with the NATS_URL of its writers.`,
-      help: `Run \`kontor start --surfaces worker\` with their NATS_URL and KONTOR_NATS_STREAM=${name}`,
+      means: `Kontor does not process these acknowledged entries until a worker reads the stream.${by && ` These servers still write to the stream: ${by}.`}`,
+      help: `Run \`kontor start --surfaces worker\` with KONTOR_NATS_STREAM=${name} and the NATS_URL of the servers that write to the stream`,
     }
   }
 }
@@ -578,8 +580,8 @@ const checkOutgoing: Check = async function* (installation) {
         code: 'destination_disabled',
         what: `${which} is disabled: ${disabledReason}`,
         means:
-          'Kontor sends nothing to it. Queued messages wait. Messages from the time in which it is disabled need a replay.',
-        help: `${kontorCommand(installation, `destination test ${id}`)}, then destination enable ${id}; or destination delete ${id}`,
+          'Kontor sends nothing to this destination. Messages that were queued before wait. To send messages from the time while it was disabled, replay them after you enable it.',
+        help: `${kontorCommand(installation, `destination test ${id}`)}, then ${kontorCommand(installation, `destination enable ${id}`)}; or ${kontorCommand(installation, `destination delete ${id}`)}`,
       }
     else
       yield {

@@ -362,14 +362,14 @@ export const Erased = Type.Object(
 
 export const Covers = Type.Enum(['profile', 'identifier'], {
   description:
-    '`identifier`: only unverified input links the identifier to some others of the profile, which are not covered. Send `confirm_profile: true` to cover them',
+    '`profile`: all identifiers of the profile. `identifier`: some identifiers of the profile are not covered, because they may belong to another person; see `not_covered`. Send `confirm_profile: true` to cover them',
 })
 export const LinkedProfile = Type.Union([Type.String(), Type.Null()], {
   description: 'The profile of the identifiers that are not covered, if `covers` is `identifier`',
 })
 export const NOT_COVERED = {
   description:
-    'Identifiers of the profile that may be another person. Verified input named them, or a request from an unverified identifier covers only that identifier. At most 20',
+    'Identifiers of the profile that are not covered, because they may belong to another person: only unverified input (a public tracking key) links them to the identifier in the request, and they are verified or that identifier is not. At most 20',
 }
 
 export const Mentioned = Type.Object(
@@ -409,7 +409,8 @@ export const ErasureReceipt = Type.Object(
     ),
     not_yet_processed: Type.Integer({
       minimum: 0,
-      description: 'Earlier entries that were not processed in time: erase again once they are',
+      description:
+        'Earlier entries that were not processed in time. If not 0, repeat the erasure when they are processed',
     }),
     notes: Type.Array(Type.String()),
   },

@@ -373,7 +373,7 @@ const SuppressionView = Type.Object(
         hash: Type.String(),
         unverified_only: Type.Boolean({
           description:
-            'Only unverified input links the identifier to the person, so it suppresses only unverified input. Verified input with it is recorded',
+            'true: only unverified input (a public tracking key) links the identifier to the person. Kontor then suppresses only unverified input with the identifier, and records verified input',
         }),
       }),
       { description: 'SHA-256 of "<tenant id> <kind> <value>", in hex. No identifier is stored' },
@@ -427,7 +427,7 @@ export const ErasurePreview = Type.Object(
       }),
       {
         description:
-          'People with the same id or e-mail address as another kind of identifier, who are not erased. If one is the same person, merge them first. At most 20',
+          'Other people with an id or e-mail address of this person as another kind of identifier. They are not erased. If one of them is the same person, merge them first. At most 20',
       },
     ),
     mentions: Mentioned,

@@ -208,10 +208,12 @@ export const HealthView = Type.Object(
     refused: Type.Object({ last_24_hours: Count, by_hour: ByHour }, { description: 'Rejected requests' }),
     deferred: Type.Object(
       { events: Count, oldest_at: NullableTimestamp },
-      { description: 'Events that wait for the budget of their source' },
+      { description: 'Events above the rate limit of their source that wait to be processed' },
     ),
     disk_free: Nullable(
-      Type.Number({ description: 'Of the whole installation, from 0 to 1; null with an external PostgreSQL' }),
+      Type.Number({
+        description: 'The free share of the disk of the installation, from 0 to 1; null with an external PostgreSQL',
+      }),
     ),
     disk_days_left: Nullable(
       Type.Number({

@@ -364,7 +364,10 @@ export const keyFields = {
   id: Type.String(),
   kind: Type.Enum([...KEY_KINDS]),
   scopes: Type.Array(Type.Enum([...SCOPES])),
-  server: Type.Boolean({ description: 'A tracking key for servers only: it may alias and merge people' }),
+  server: Type.Boolean({
+    description:
+      'A server key: a tracking key whose events create verified links between identifiers and can merge people',
+  }),
   role: Nullable(Type.Enum([...ROLES], { description: 'The role of an admin key' })),
   allowed_addresses: Type.Array(Type.String(), {
     description: 'Addresses and networks from which the key is accepted; empty: all',

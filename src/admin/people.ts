@@ -457,7 +457,10 @@ function eventText(event: Awaited<ReturnType<typeof findEvents>>[number]): strin
 
 const LinkCause = Type.Object(
   { kind: Type.Enum(['event', 'record', 'sale', 'command']), id: Type.String() },
-  { title: 'LinkCause', description: 'What linked it: an event, a record (contact/…, order/…), a sale, a command' },
+  {
+    title: 'LinkCause',
+    description: 'What linked the identifier: an event, a record (contact/…, order/…), a sale or a command',
+  },
 )
 const NamedIdentifier = Type.Object(
   { kind: Type.Enum([...IDENTIFIER_KINDS]), value: Type.String() },
@@ -496,7 +499,10 @@ export const PersonView = Type.Object(
         cause: LinkCause,
         at: Timestamp,
       }),
-      { description: 'Identifiers of other people that appeared with this person and are not linked. At most 100' },
+      {
+        description:
+          'Identifiers of other people that were sent together with an identifier of this person, but are not linked. At most 100',
+      },
     ),
     contact: Nullable(
       Type.Object(
@@ -513,7 +519,7 @@ export const PersonView = Type.Object(
     }),
     conversions: Type.Integer({
       minimum: 0,
-      description: 'Conversions by event, order, or the contact of the order',
+      description: 'Conversions of the person, by event, order, or contact of the order',
     }),
   },
   {

@@ -95,7 +95,7 @@ const policySettings = {
   retention_base: either(
     'first_instant',
     'end_of_month',
-  )('The base of retention: the first payment of an account, or its amount at the end of the first month'),
+  )('The base of revenue retention: the first MRR of an account, or its MRR at the end of its first month'),
   reporting_currency: Type.String({
     description: 'The currency of reports with `currency=reporting`; none: not set',
     examples: ['EUR'],

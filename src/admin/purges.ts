@@ -171,7 +171,7 @@ export const PurgeReceipt = Type.Object(
     purged: Purged,
     not_yet_processed: Type.Integer({
       minimum: 0,
-      description: 'Entries that were not processed in time: purge again once they are',
+      description: 'Entries that were not processed in time. If not 0, repeat the purge when they are processed',
     }),
   },
   { title: 'PurgeReceipt', description: 'What was removed of the data that a tracking key sent' },

@@ -105,7 +105,7 @@ export function receiptView(receipt: StoredReceipt): ReceiptView {
     event_type: receipt.eventType,
     outcome: receipt.outcome,
     archived: receipt.isArchived,
-    detail: receipt.detail ?? (receipt.firstId && `first: ${receipt.firstId}`),
+    detail: receipt.detail ?? (receipt.firstId && `same id as event ${receipt.firstId}`),
     received_at: receipt.receivedAt.toISOString(),
     written_at: receipt.writtenAt.toISOString(),
   }
@@ -265,7 +265,8 @@ export const RejectionView = Type.Object(
         rejected_at: '2026-01-31T09:30:00.000Z',
         status: 401,
         code: 'signature_invalid',
-        detail: 'The signature does not match the body and the signing secret of this source.',
+        detail:
+          'The signature does not match the body and the signing secret of this source. Sign the unchanged body with this secret.',
         ip: '203.0.113.7',
         user_agent: 'curl/8.5.0',
         bytes: 218,
@@ -283,7 +284,7 @@ export const BacklogView = Type.Object(
     events: Type.Integer(),
     oldest_at: Timestamp,
   },
-  { title: 'Overflow', description: 'Events of a source that wait for its budget' },
+  { title: 'Overflow', description: 'Events above the rate limit of a source that wait to be processed' },
 )
 export type BacklogView = Static<typeof BacklogView>
 

@@ -349,7 +349,7 @@ const SOURCE_FIELDS = {
   },
   records: {
     schema: config.records,
-    expects: "true, false, or null (default): true where the preset is a shop's",
+    expects: 'true, false, or null (default): true with the preset of a shop',
   },
   custom: {
     schema: config.custom,
@@ -407,7 +407,7 @@ const MEANINGS: Record<keyof typeof SOURCE_FIELDS, string> = {
   require_timestamped_signature: 'Whether to reject signatures without a time, because such requests can be repeated',
   require_event_id: 'Whether to reject events without an id. Null: true with a preset whose events have ids',
   billing:
-    'Whether events feed the subscription ledger. Null: true for webhook and automation, false for cdp, shopify and github',
+    'Whether events update the subscription ledger. Null: true for webhook and automation, false for cdp, shopify and github',
   namespace:
     'The namespace of the ids of subscriptions, customers and invoices. Null: the name of the preset, or default without one',
   records: 'Whether objects of a shop become products, contacts and orders. Null: true with the preset of a shop',

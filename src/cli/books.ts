@@ -33,7 +33,7 @@ export function addBooks(program: Command, out: Output): void {
     .addHelpText('after', examples('kontor books reopen --tenant acme 2026-10'))
     .action(async (month, { tenant, ...options }) => {
       await printChange(options, out, admin => admin.books.reopen(tenant, month))
-      out.say(`${month} is open again. The output shows how it was closed.`)
+      out.say(`${month} is open again. The output shows the closing that was deleted.`)
     })
   books
     .command('status')

@@ -56,7 +56,7 @@ async function mentionDeadLetters(pool: pg.Pool, out: Output): Promise<void> {
   const count = await countDeadLetters(pool).catch(() => 0)
   if (count > 0)
     out.say(
-      `Not counted as problems: dead letters (${count.toLocaleString('en')}). To see them, run \`kontor dead-letters list\`.`,
+      `Open dead letters: ${count.toLocaleString('en')}. Open dead letters alone are not a finding. To list them, run \`kontor dead-letters list\`.`,
     )
 }
 

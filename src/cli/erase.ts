@@ -7,10 +7,10 @@ import { dataOption, withAdmin, withReadAdmin } from './session.ts'
 const NOTES = `
 Prints a receipt with the number of deleted items. Kontor keeps the receipt; it contains no personal data.
 Some identifiers were reported by a record, a source or a server key (see \`kontor key create\`), but linked to the person only by a
-browser. They may belong to another person, so Kontor does not erase them. The receipt lists them in "not_covered". To erase them
-too, add --confirm-profile.
-The command waits up to 10 seconds for entries that are accepted but not processed. If the receipt contains
-"not_yet_processed", run it again. A running server completes an interrupted erasure.
+browser. They may belong to another person, so Kontor does not erase them. The receipt lists their kinds in "not_covered"; --dry-run
+lists the identifiers. To erase them too, add --confirm-profile.
+The command waits up to 10 seconds until all entries that were accepted earlier are processed. If "not_yet_processed" in the receipt
+is not 0, run the command again. A running server completes an interrupted erasure.
 Erase the person in the shop and the CRM first, because data that they send again is stored again. With --suppress,
 Kontor drops later events and contacts of the person and stores sales without personal data (see kontor suppress list).`
 

@@ -72,7 +72,7 @@ function explainSystemError(error: SystemError): string | null {
     return `This user is not allowed to listen on port ${port}. Choose a port above 1023 with ${PORT_SETTINGS}.`
   // 28…: authentication failed; 42501: insufficient privilege
   if (/^(28...|42501)$/.test(code ?? ''))
-    return `PostgreSQL refused the connection: ${message}. Check the user in DATABASE_URL.`
+    return `PostgreSQL denied access: ${message}. Check the user in DATABASE_URL, its password and its privileges.`
   const isFile = code === 'ENOENT' && syscall !== 'connect'
   return isUnavailable(error) && !isFile
     ? `PostgreSQL is unreachable: ${message}. Check that PostgreSQL is running, and check DATABASE_URL if it is set.`

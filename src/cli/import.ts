@@ -235,7 +235,8 @@ function planStripeApi(
   out: Output,
 ): Plan {
   const path = join(config.databaseUrl === null ? config.dataDir : process.cwd(), 'stripe')
-  const onPause = (seconds: number) => out.say(`Stripe limits the rate. Continuing in ${seconds} s.`)
+  const onPause = (seconds: number) =>
+    out.say(`The Stripe API is unavailable, or its rate limit is exceeded. Retrying in ${seconds} s.`)
   const api = { url: config.stripeApiUrl, key, signal, onPause }
   return {
     input: { path, bytes: null, time: new Date(0), readBytes: () => 0 },
@@ -476,9 +477,9 @@ function checkColumns(columns: string[], { table, preset, mapping }: ReadOptions
   const why = preset
     ? 'This is not the export format of the preset. Check --preset, or use a map file (--map) instead.'
     : mapping
-      ? 'The map uses it. Check its spelling.'
+      ? 'Check the column names in the map file (--map).'
       : [
-          'Name the column in a map file (--map).',
+          'If another column contains this value, specify that column in a map file (--map).',
           ...(missing.includes('sourceUpdatedAt') ? [WITHOUT_TIMES] : []),
         ].join(' ')
   throw new FileError(`The file has no column ${named}. ${why}`)

@@ -19,9 +19,11 @@ Shows every request that the source accepts, including duplicates. With --forwar
 and in order, with its body (decompressed) and its headers, except Authorization, Cookie, Host and connection headers.
 Prints one line per request on a terminal, and one JSON object per line in a pipe or with --json.
 
-With KONTOR_URL and KONTOR_KEY (a private key with events:read and conversions:read), the command reads from that server, otherwise
-from the database. Kontor records the first 1,000 requests that a source receives within 24 hours of its creation. \`kontor listen\`
-records every request, from its start until seven days after its end. Kontor deletes each recorded request after three days.`
+With KONTOR_KEY (a private key with the scopes events:read and conversions:read), the command reads from the server at KONTOR_URL
+(default: http://localhost:8080). Without KONTOR_KEY, it reads from the database.
+
+Kontor records the first 1,000 requests that a source receives within 24 hours of its creation. While \`kontor listen\` runs, and for
+about seven days after it ends, Kontor records every request of the source. Kontor deletes each recorded request after three days.`
 
 type Options = { forward?: URL; since?: Date; retry?: true; json?: true; data?: string }
 
@@ -33,7 +35,7 @@ export function addListen(program: Command, out: Output): void {
     .option('--forward <url>', 'URL to forward each request to, for example http://localhost:3000/hook', parseUrl)
     .option(
       '--since <time>',
-      'start with requests since this time: 10m (ago), 2h, 1d, or for example 2026-01-31T09:30:00Z',
+      'first show the requests since this time: an age such as 10m, 2h or 1d, or a time such as 2026-01-31T09:30:00Z',
       parseSince,
     )
     .option('--retry', 'while the handler is unreachable, retry the request instead of skipping it')
@@ -92,7 +94,7 @@ function requestLine(request: RequestView, forwarded: Forwarded | null): string 
   const size = `${decodeBody(request).length} bytes`
   return formatLine(new Date(request.received_at), isGood ? 'green' : 'red', readType(request), [
     size,
-    isRepeat ? 'repeat' : null,
+    isRepeat ? 'duplicate' : null,
     answer,
     request.id,
   ])
@@ -229,7 +231,7 @@ export async function followRequests({ start, signal, out, onReady, onRequest }:
     } catch (error) {
       if (signal.aborted) return
       if (!isTemporary(error)) throw error
-      if (pauseMs === FIRST_PAUSE_MS) out.say(`Unreachable: ${(error as Error).message}. Retrying.`)
+      if (pauseMs === FIRST_PAUSE_MS) out.say(`The connection failed: ${(error as Error).message}. Retrying.`)
       await pause(pauseMs, null, { signal }).catch(() => {})
       pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)
     }
@@ -282,13 +284,13 @@ async function fetchPage({ url, key, start, signal, cursor }: FetchPage): Promis
   )
   if (response.status === 429 || response.status >= 500) {
     await response.body?.cancel()
-    throw new Unreachable(`${url} answered ${response.status}`)
+    throw new Unreachable(`${url} responded with status ${response.status}`)
   }
   const text = await response.text().catch(({ message }: Error) => {
     throw new Unreachable(message)
   })
   if (response.ok) return JSON.parse(text) as RequestsView
-  throw new AdminError('forbidden', 'refused', `${url} answered ${response.status}: ${readDetail(text)}`)
+  throw new AdminError('forbidden', 'refused', `${url} responded with status ${response.status}: ${readDetail(text)}`)
 }
 
 function readDetail(text: string): string {

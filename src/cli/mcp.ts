@@ -7,7 +7,7 @@ import { examples } from './options.ts'
 import type { Output } from './output.ts'
 
 const NOTES = `
-Use it for agents that start MCP servers as local programs. The command passes each Model Context Protocol message to KONTOR_URL
+Use this command for agents that start MCP servers as local programs. It passes each Model Context Protocol message to KONTOR_URL
 (default: http://localhost:8080) with the private key KONTOR_KEY. The scopes of the key determine the available tools, which
 are all read-only. Clients that support MCP over HTTP can use /mcp directly. See docs/guides/agents.md.`
 

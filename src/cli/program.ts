@@ -17,13 +17,13 @@ key). If several of these are set (--profile, DATABASE_URL, --data, KONTOR_URL),
 Settings: docs/configuration.md
 
 Terms:
-  record      a product, a contact or an order
-  conversion  an event that counts as a sale, or as another goal
-  entry       a request that Kontor has accepted and processes asynchronously
-  dead letter data that is invalid or could not be processed, stored with its error
-  MRR         monthly recurring revenue: what subscriptions earn per month
-  ledger      the history of subscriptions, invoices and refunds, from which Kontor computes MRR
-  movement    a change of the MRR of an account: new, expansion, contraction, churn or reactivation`
+  record       a product, a contact or an order
+  conversion   an event that counts as a sale, or as another goal
+  entry        a request that Kontor has accepted and processes asynchronously
+  dead letter  data that is invalid or could not be processed, stored with its error
+  MRR          monthly recurring revenue: the monthly price of all active and past-due subscriptions
+  ledger       the history of subscriptions, invoices and refunds, from which Kontor computes MRR
+  movement     a change of the MRR of an account: new, expansion, contraction, churn or reactivation`
 
 const GROUPS = {
   'Tenants, keys and data:': [

@@ -83,7 +83,8 @@ export function addReconcile(program: Command, out: Output): void {
 }
 
 function apiRows({ config }: Session, key: string, out: Output): AsyncIterable<Row[]> {
-  const onPause = (seconds: number) => out.say(`Stripe limits the rate. Continuing in ${seconds} s.`)
+  const onPause = (seconds: number) =>
+    out.say(`The Stripe API is unavailable, or its rate limit is exceeded. Retrying in ${seconds} s.`)
   return stripeApiRows(
     { url: config.stripeApiUrl, key, signal: new AbortController().signal, onPause },
     RECONCILED_LISTS,

@@ -16,7 +16,7 @@ Prints the same object as \`kontor backup\`, and "waiting": the number of accept
 The restore is one transaction. If it fails or is killed, the database remains empty and you can repeat it.
 A backup of an older version is migrated. A backup of a newer version is rejected.
 If the backup does not contain the secret key, copy secret.key to the data directory, or set KONTOR_SECRET_KEY, before you start the
-server. Without the key, sources that require a signature answer 503, and destinations receive nothing.`
+server. Without the key, Kontor answers requests to sources that require a signature with 503, and sends nothing to webhook destinations.`
 
 export function addRestore(program: Command, out: Output): void {
   program
@@ -62,7 +62,7 @@ function reportDisabled({ destinations, archive }: Restored['disabled'], out: Ou
     )
   if (destinations > 0)
     out.say(
-      `${destinations === 1 ? 'One destination is' : `${destinations} destinations are`} disabled. To let this copy send, run \`kontor destination enable ID\`.`,
+      `${destinations === 1 ? 'One destination is' : `${destinations} destinations are`} disabled, because the original server may still send the same messages. To send from this copy, run \`kontor destination enable ID\`.`,
     )
 }
 
@@ -110,6 +110,7 @@ async function restoreSecrets({
   out.say(
     `${unopened === 1 ? 'One signing secret' : `${unopened} signing secrets`} cannot be decrypted with the current secret key. ` +
       `Before you start the server, ${isEmbedded ? `copy the old secret.key to ${dataDir}, or ` : ''}` +
-      'set KONTOR_SECRET_KEY to the old key. Without it, the affected sources answer 503 and destinations receive nothing.',
+      'set KONTOR_SECRET_KEY to the old key. Without this key, Kontor answers requests to the affected sources with 503, ' +
+      'and sends nothing to the affected destinations.',
   )
 }

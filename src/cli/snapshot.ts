@@ -9,7 +9,8 @@ import { dataOption, withDatabase } from './session.ts'
 
 const NOTES = `
 Prints {"snapshots": [{"tenant", "from", "to", "accounts"}]}: the days written, and the number of accounts on the last day.
-If an event arrives late, a running server updates the snapshots of the days it affects, and writes missing ones.`
+A running server writes missing snapshots. If an event arrives late, the server also updates the snapshots of the days that the event
+changes.`
 
 export function addSnapshot(program: Command, out: Output): void {
   program

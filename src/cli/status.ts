@@ -22,7 +22,7 @@ Prints one JSON object. Its fields include:
   command_version  version of this command
   ops_url          URL of the operations port (/healthz, /readyz, /metrics), or null if it is off
   schema           newest migration of the database
-  pipeline         accepted entries that wait to be processed; "stalled" lists those whose processing fails
+  pipeline         accepted entries that wait to be processed; "stalled" lists the partitions of the log whose processing fails
   jetstream        entries that wait in NATS JetStream, or null without NATS_URL
   streams          the JetStream streams that servers of this database have used
   backlog          waiting entries in total, and the limit above which requests are rejected (KONTOR_MAX_BACKLOG)
@@ -170,8 +170,8 @@ async function findOpsServer({ opsHost, opsPort }: Config, out: Output) {
   const opsUrl = opsPort === null ? null : `http://${opsHost}:${opsPort}`
   const server = opsUrl && (await fetchServer(opsUrl))
   if (server) return { ...NOT_RUNNING, ...server, running: true, ops_url: opsUrl }
-  const why = opsUrl ? `No server answers at ${opsUrl} (KONTOR_OPS_PORT)` : 'KONTOR_OPS_PORT is off'
-  out.say(`${why}. This report covers only the database. Servers on other machines may be using it.`)
+  const why = opsUrl ? `No server responds at ${opsUrl} (KONTOR_OPS_PORT)` : 'KONTOR_OPS_PORT is off'
+  out.say(`${why}. This report covers only the database. Servers on other machines may be using the database.`)
   return { ...NOT_RUNNING, ops_url: opsUrl }
 }
 

@@ -21,7 +21,7 @@ export const sourceOption = () =>
 export const namespaceOption = () =>
   new Option(
     '--namespace <namespace>',
-    'namespace of the ids of this Stripe account, which distinguishes several billing systems; cannot be combined with --source (default: the namespace of the sources with the preset stripe, otherwise "stripe")',
+    'namespace of this Stripe account: Kontor adds it to the ids, so that equal ids of different billing systems stay distinct; cannot be combined with --source (default: the namespace of the sources with the preset stripe, otherwise "stripe")',
   ).argParser(text => {
     if (/^[A-Za-z0-9][A-Za-z0-9_.-]{0,49}$/.test(text)) return text
     throw new InvalidArgumentError('Expected up to 50 letters, digits, "_", "." or "-".')

@@ -166,9 +166,9 @@ const natsSettings = {
     name: 'KONTOR_NATS_PARTITIONS',
     default: '4',
     meaning:
-      'The number of subjects of the stream, which is also the maximum number of workers that can share it. A group ' +
-      'commit sends one message to each subject, so keep the number low if NATS syncs every message. Fixed when the ' +
-      'stream is created.',
+      'The number of subjects of the stream, which is also the maximum number of workers that can share it. Kontor ' +
+      'writes entries in groups and sends one message per group to each subject, so keep the number low if NATS syncs ' +
+      'every message. Fixed when the stream is created.',
     expects: 'a number from 1 to 256, for example 4',
     read: integer(1, 256),
   }),
@@ -318,8 +318,8 @@ export const settings = {
     name: 'DATABASE_URL',
     meaning:
       'The URL of your own PostgreSQL (version 15 or newer, also behind a transaction-mode pooler), which replaces ' +
-      'the embedded one. With several hosts, separated by commas, Kontor uses the host that accepts writes and searches ' +
-      'again when it loses the connection.',
+      'the embedded one. With several hosts, separated by commas, Kontor uses the host that accepts writes, and ' +
+      'searches for it again when the connection is lost.',
     expects:
       'a URL with a database name, for example postgres://kontor:PASSWORD@db.internal:5432/kontor ' +
       'or postgres://kontor:PASSWORD@db-1:5432,db-2:5432/kontor?target_session_attrs=read-write',

@@ -153,7 +153,7 @@ export function authenticateAdmin(deps: Deps & { sessionOf?: FindSession | null 
 /** A session reads everything of the tenants it may see, and writes nothing. */
 function readAs(request: FastifyRequest, session: ConsoleSession, tenant: string): Problem | undefined {
   if (request.method !== 'GET' && request.method !== 'HEAD')
-    return problems.forbidden('read_only', 'The console only reads this API. Use a private key to write.')
+    return problems.forbidden('read_only', 'A console session can only read this API. To write, use a private key.')
   const tenantId = parseTenantId(tenant)
   if (tenantId === null || (session.tenantId !== null && session.tenantId !== tenantId))
     return problems.unknown('tenant', tenant, 'tenant_not_found')

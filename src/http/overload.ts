@@ -38,7 +38,7 @@ export function rejectOnFullDisk(disk: DiskState) {
     done(
       isRejected
         ? problems.unavailable(
-            'The disk is nearly full. Writes are rejected until space is freed.',
+            'The disk of the server is nearly full, so Kontor rejects writes. Free space on the disk, or retry later.',
             RETRY_AFTER_FULL_DISK_S,
           )
         : undefined,
@@ -68,7 +68,7 @@ export function limitFailedCredentials(perSecond: number | null): (problem: Prob
     if (!isFailedCredential(problem) || !isOverLimit(address)) return problem
     return problems.tooManyRequests(
       RETRY_AFTER_FAILURE_S,
-      'Too many failed credentials from this address. Valid credentials are unaffected.',
+      'Too many requests with invalid credentials from this IP address. Valid credentials are unaffected.',
     )
   }
 }

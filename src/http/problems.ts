@@ -16,7 +16,8 @@ export const ProblemBody = Type.Object(
     errors: Type.Optional(Type.Array(ValidationError, { description: 'All validation errors of the request' })),
     choices: Type.Optional(
       Type.Array(Type.Object({ name: Type.String(), profile_id: Type.String() }), {
-        description: 'For person_ambiguous: the people with this identifier, each with its kind (user:42)',
+        description:
+          'With the code person_ambiguous: the people who have this identifier. `name` is the identifier with its kind, for example user:42',
       }),
     ),
   },
@@ -116,7 +117,7 @@ export const problems = {
     })
   },
   requestTimeout() {
-    const detail = 'The request did not arrive completely within the time limit.'
+    const detail = 'The request did not arrive completely within the time limit. Retry, or send a smaller request.'
     return new Problem({ status: 408, code: 'request_timeout', title: 'Request timeout', detail })
   },
   conflict(code: string, detail: string, choices?: PersonChoice[]) {
@@ -130,7 +131,7 @@ export const problems = {
     return new Problem({ status: 413, code: 'payload_too_large', title: 'Payload too large', detail })
   },
   uriTooLong() {
-    const detail = 'A segment of the path is too long.'
+    const detail = 'A segment of the path is too long. Check the id in the path.'
     return new Problem({ status: 414, code: 'uri_too_long', title: 'URI too long', detail })
   },
   unsupportedMediaType(detail = 'The body must be JSON, with Content-Type: application/json.') {
@@ -161,7 +162,7 @@ export const problems = {
     })
   },
   headersTooLarge() {
-    const detail = 'The request headers are too large.'
+    const detail = 'The request headers are too large. Send fewer or shorter headers.'
     return new Problem({ status: 431, code: 'headers_too_large', title: 'Headers too large', detail })
   },
   internal(cause: unknown) {

@@ -13,19 +13,21 @@ export const SeriesQuery = Type.Object({
   since: Type.Optional(
     Type.String({
       format: 'timestamp',
-      description: 'Start: the bucket that contains this time; default: 60 minutes, 24 hours or 30 days ago',
+      description:
+        'The first bucket contains this time; default: 60 minutes, 24 hours or 30 days ago, depending on the interval',
     }),
   ),
   until: Type.Optional(
     Type.String({
       format: 'timestamp',
-      description: `End: the bucket that contains this time; default: now. ${WHOLE_DAY}`,
+      description: `The last bucket contains this time; default: now. ${WHOLE_DAY}`,
     }),
   ),
   cut: Type.Optional(
     Type.Boolean({
       default: false,
-      description: 'Whether the last bucket ends with the minute of `until`, to compare with a period that is not over',
+      description:
+        'Whether the last bucket ends at the minute of `until`. Use it to compare a past period with the current, incomplete period',
     }),
   ),
   event_type: Type.Optional(
@@ -33,7 +35,7 @@ export const SeriesQuery = Type.Object({
   ),
   group_by: Type.Optional(
     Type.Enum(['event_type', 'source'], {
-      description: 'Groups the counts: the 100 largest groups are listed; the rest of count belongs to the others',
+      description: 'Adds the values per group. Only the 100 largest groups are listed; `count` includes all groups',
     }),
   ),
 })
@@ -66,7 +68,7 @@ export function seriesText(
 }
 
 export function tooManyBuckets() {
-  const message = `must be later, or interval must be longer: the series would have more than ${MAX_BUCKETS} intervals`
+  const message = `must be later, or interval must be longer: the series would have more than ${MAX_BUCKETS} buckets`
   return problems.invalid([{ pointer: '/since', message }])
 }
 

@@ -35,7 +35,7 @@ export function tenantRoute(app: App, { pool }: { pool: pg.Pool }): void {
         tags: ['Records'],
         summary: 'Get the tenant of the key',
         description:
-          'The time zone of its reports, the currencies it uses, and the currency of its reports. Any scope is sufficient.',
+          'Returns the time zone of the reports, the currencies that the tenant uses, and the reporting currency. A key with any scope can call this route.',
         response: { 200: TenantBody },
       },
     },

@@ -18,7 +18,7 @@ const WaitHeader = Type.Object({
   prefer: Type.Optional(
     Type.String({
       description:
-        '`wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request.',
+        '`wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it.',
     }),
   ),
 })

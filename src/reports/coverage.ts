@@ -112,7 +112,7 @@ function unreadableWarnings({ warnings, count }: { warnings: OpenWarning[]; coun
 }
 
 const CAUTIONS: Record<Caution, string> = {
-  items_incomplete: 'more items exist than the events list; MRR is too low.',
+  items_incomplete: 'its events do not list all of its items; MRR is too low.',
   inclusive_tax_unknown: 'prices include tax at an unknown rate; MRR is too high.',
   tax_mode_unknown: 'prices may include tax, which no invoice shows; MRR may be too high.',
   id_of_two_customers: 'two sources send the id with different customers: give the sources different namespaces.',

@@ -274,6 +274,6 @@ test('a server whose clock is a year behind uses the time of PostgreSQL; a port 
   await command.ended
   const ended = await kontor('status')
   assert.equal(ended.code, 1)
-  assert.match(ended.err, new RegExp(`No server answers at .*:${opsPort}.*covers only the database`))
+  assert.match(ended.err, new RegExp(`No server responds at .*:${opsPort}.*covers only the database`))
   assert.match(command.err(), /Stopping \(the kontor command has ended\)/)
 })

@@ -273,10 +273,11 @@ test('the weekly digest is sent once, by one of several nodes, with figures and 
   await eventually('the digest', () => sentTo(mail.received, 'ceo@example.com').length > 0)
   const [got, ...more] = sentTo(mail.received, 'ceo@example.com')
   assert.deepEqual([got!.to, more], [['ceo@example.com'], []])
-  assert.match(headerOf(got!, 'subject')!, /^\[weekly\] Week to .*: MRR EUR 100\.00 \(EUR 0\.00\)$/)
+  assert.match(headerOf(got!, 'subject')!, /^\[weekly\] Week ending .*: MRR EUR 100\.00 \(EUR 0\.00\)$/)
   for (const line of [
-    ...['MRR a week before: EUR 100.00', 'New: +EUR 50.00', 'Churn: -EUR 50.00', '- leaves: EUR 50.00'],
-    ...['+ <b>comes</b>: EUR 50.00', 'Dead letters: 1', 'No events from old <shop>: never', 'Days are in UTC.'],
+    ...['MRR one week earlier: EUR 100.00', 'New: +EUR 50.00', 'Churn: -EUR 50.00'],
+    ...['Account gained: <b>comes</b>: EUR 50.00', 'Account lost: leaves: EUR 50.00', 'Dead letters: 1'],
+    ...['No events from old <shop>: none received yet', 'Days are in the time zone UTC.'],
   ])
     assert.ok(got!.text.includes(line), `${line}\n${got!.text}`)
   assert.doesNotMatch(got!.html, /<b>|<shop>/)
@@ -286,7 +287,7 @@ test('the weekly digest is sent once, by one of several nodes, with figures and 
   assert.equal(preview.body.text, got!.text.replaceAll('\r\n', '\n'))
   useDatabase(server.databaseUrl, { KONTOR_SECRET_KEY: TEST_SECRET_KEY })
   const printed = await kontor('digest', 'preview', tenant.name)
-  assert.match(printed.out, /^\[weekly\] Week to [\s\S]*Dead letters: 1/)
+  assert.match(printed.out, /^\[weekly\] Week ending [\s\S]*Dead letters: 1/)
   // In the reporting currency too, once it has a rate.
   await server.admin.policies.set(tenant.id, { reporting_currency: 'USD' })
   await eventually('the policy', async () => (await server.admin.policies.show(tenant.id)).applied)

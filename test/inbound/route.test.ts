@@ -296,7 +296,7 @@ test('each event has one receipt and one archived result', async () => {
   const late = (await receipts()).filter((repeat: Record<string, unknown>) => repeat.detail !== null)
   assert.deepEqual(late.map((repeat: Record<string, unknown>) => [repeat.outcome, repeat.detail]).sort(), [
     ['dead_letter', 'event_type is required'],
-    ['duplicate', `first: ${receipt.id}`],
+    ['duplicate', `same id as event ${receipt.id}`],
   ])
   const repeat = late.find((found: Record<string, unknown>) => found.outcome === 'duplicate')
   const found = await server.request(`/v1/events/${repeat.id}`, { key: server.tenant.privateKey })

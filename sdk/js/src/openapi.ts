@@ -100,7 +100,7 @@ export interface paths {
                     ids: string;
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -165,7 +165,7 @@ export interface paths {
                     updated_since?: components["parameters"]["updated_since"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -202,7 +202,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description wait=N (up to 10 seconds): respond when the change is applied. */
+                    /** @description wait=N: waits up to N seconds (at most 10) until the change is applied, then responds. */
                     prefer?: string;
                     /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
                     "x-idempotency-key"?: components["parameters"]["x-idempotency-key"];
@@ -245,7 +245,7 @@ export interface paths {
         };
         /**
          * Delete a contact
-         * @description A write older than the deletion does not restore the record, a newer one does. A record that was never received can be deleted too.
+         * @description A later write with a newer `sourceUpdatedAt` than the deletion restores the record; a write with an older one does not. You can also delete a record that Kontor has never received.
          *
          *     Scope: `contacts:write`.
          */
@@ -253,7 +253,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description wait=N (up to 10 seconds): respond when the change is applied. */
+                    /** @description wait=N: waits up to N seconds (at most 10) until the change is applied, then responds. */
                     prefer?: string;
                     /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
                     "x-idempotency-key"?: components["parameters"]["x-idempotency-key"];
@@ -316,7 +316,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path: {
@@ -433,7 +433,7 @@ export interface paths {
                     until?: components["parameters"]["until"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -479,7 +479,7 @@ export interface paths {
         };
         /**
          * Get a conversion
-         * @description By its Kontor id. 404: there is none, or it was combined with another report of the same sale.
+         * @description Finds a conversion by its Kontor id. 404: no conversion has this id, or Kontor combined it with another report of the same sale.
          *
          *     Scope: `conversions:read`.
          */
@@ -487,7 +487,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path: {
@@ -540,21 +540,21 @@ export interface paths {
                 query?: {
                     /** @description Only amounts in this currency (ISO 4217). `reporting`: amounts of all currencies, converted to `reporting_currency` of the policy by the rates of each day */
                     currency?: string;
-                    /** @description Whether the last bucket ends with the minute of `until`, to compare with a period that is not over */
+                    /** @description Whether the last bucket ends at the minute of `until`. Use it to compare a past period with the current, incomplete period */
                     cut?: components["parameters"]["cut"];
                     /** @description Exact event type; for conversions, the event type or conversion_type */
                     event_type?: string;
-                    /** @description Groups the counts: the 100 largest groups are listed; the rest of count belongs to the others */
+                    /** @description Adds the values per group. Only the 100 largest groups are listed; `count` includes all groups */
                     group_by?: "event_type" | "source";
                     /** @description Length of a bucket */
                     interval?: "minute" | "hour" | "day";
-                    /** @description Start: the bucket that contains this time; default: 60 minutes, 24 hours or 30 days ago */
+                    /** @description The first bucket contains this time; default: 60 minutes, 24 hours or 30 days ago, depending on the interval */
                     since?: string;
-                    /** @description End: the bucket that contains this time; default: now. A date without a time includes that day */
+                    /** @description The last bucket contains this time; default: now. A date without a time includes that day */
                     until?: string;
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -580,7 +580,7 @@ export interface paths {
                                 /** Format: date-time */
                                 at: string;
                                 count: number;
-                                /** @description With group_by: the same by group */
+                                /** @description With group_by: the same values per group */
                                 groups?: {
                                     [key: string]: {
                                         /** @description By currency; conversions without a currency are counted but not summed */
@@ -634,7 +634,7 @@ export interface paths {
                     source_config_id?: string;
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -698,7 +698,7 @@ export interface paths {
                     until?: components["parameters"]["until"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -752,7 +752,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path: {
@@ -796,7 +796,7 @@ export interface paths {
         };
         /**
          * Stream events
-         * @description Server-sent events. Every second, sends the new ones among the newest 50 events, oldest first, as `event: event` with the row of GET /v1/events as data; with `conversions`, also conversions, as `event: conversion` with the row of GET /v1/conversions. Older events, and events at a higher rate, are only in the lists. The stream ends when the key expires or is revoked. A tenant can have 25 streams at a time, and one when few of the server's 100 are free; further ones get 503.
+         * @description Streams new events as server-sent events. Every second, Kontor reads the newest 50 events and sends the new ones, oldest first, as `event: event` with the row of GET /v1/events as data. With `conversions`, Kontor also sends conversions, as `event: conversion` with the row of GET /v1/conversions. Events that are not among the newest 50 are not sent; the lists contain them. The stream ends when the key expires or is revoked. A tenant can have 25 streams at a time, or one while most of the 100 streams of the server are in use. Further requests get 503.
          *
          *     Scope: `events:read`.
          */
@@ -811,7 +811,7 @@ export interface paths {
                     seconds?: number;
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -862,11 +862,11 @@ export interface paths {
                     event_id?: string;
                     /** @description Alias of event_id */
                     inbound_event_id?: string;
-                    /** @description The source that received it; default: tracking and CDP events first */
+                    /** @description The source that received the event. Without it, Kontor searches tracking and CDP events first, then the sources */
                     source_config_id?: string;
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -913,21 +913,21 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description Whether the last bucket ends with the minute of `until`, to compare with a period that is not over */
+                    /** @description Whether the last bucket ends at the minute of `until`. Use it to compare a past period with the current, incomplete period */
                     cut?: components["parameters"]["cut"];
                     /** @description Exact event type; for conversions, the event type or conversion_type */
                     event_type?: string;
-                    /** @description Groups the counts: the 100 largest groups are listed; the rest of count belongs to the others */
+                    /** @description Adds the values per group. Only the 100 largest groups are listed; `count` includes all groups */
                     group_by?: "event_type" | "source";
                     /** @description Length of a bucket */
                     interval?: "minute" | "hour" | "day";
-                    /** @description Start: the bucket that contains this time; default: 60 minutes, 24 hours or 30 days ago */
+                    /** @description The first bucket contains this time; default: 60 minutes, 24 hours or 30 days ago, depending on the interval */
                     since?: string;
-                    /** @description End: the bucket that contains this time; default: now. A date without a time includes that day */
+                    /** @description The last bucket contains this time; default: now. A date without a time includes that day */
                     until?: string;
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -949,7 +949,7 @@ export interface paths {
                                 /** Format: date-time */
                                 at: string;
                                 count: number;
-                                /** @description With group_by: the same by group */
+                                /** @description With group_by: the same values per group */
                                 groups?: {
                                     [key: string]: {
                                         count: number;
@@ -989,17 +989,17 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description Whether the last bucket ends with the minute of `until`, to compare with a period that is not over */
+                    /** @description Whether the last bucket ends at the minute of `until`. Use it to compare a past period with the current, incomplete period */
                     cut?: components["parameters"]["cut"];
                     /** @description Length of a bucket */
                     interval?: "minute" | "hour" | "day";
-                    /** @description Start: the bucket that contains this time; default: 60 minutes, 24 hours or 30 days ago */
+                    /** @description The first bucket contains this time; default: 60 minutes, 24 hours or 30 days ago, depending on the interval */
                     since?: string;
-                    /** @description End: the bucket that contains this time; default: now. A date without a time includes that day */
+                    /** @description The last bucket contains this time; default: now. A date without a time includes that day */
                     until?: string;
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -1045,7 +1045,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path: {
@@ -1108,7 +1108,7 @@ export interface paths {
                     updated_since?: components["parameters"]["updated_since"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -1145,7 +1145,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description wait=N (up to 10 seconds): respond when the change is applied. */
+                    /** @description wait=N: waits up to N seconds (at most 10) until the change is applied, then responds. */
                     prefer?: string;
                     /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
                     "x-idempotency-key"?: components["parameters"]["x-idempotency-key"];
@@ -1188,7 +1188,7 @@ export interface paths {
         };
         /**
          * Delete an order
-         * @description A write older than the deletion does not restore the record, a newer one does. A record that was never received can be deleted too.
+         * @description A later write with a newer `sourceUpdatedAt` than the deletion restores the record; a write with an older one does not. You can also delete a record that Kontor has never received.
          *
          *     Scope: `orders:write`.
          */
@@ -1196,7 +1196,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description wait=N (up to 10 seconds): respond when the change is applied. */
+                    /** @description wait=N: waits up to N seconds (at most 10) until the change is applied, then responds. */
                     prefer?: string;
                     /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
                     "x-idempotency-key"?: components["parameters"]["x-idempotency-key"];
@@ -1259,7 +1259,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path: {
@@ -1374,7 +1374,7 @@ export interface paths {
                     updated_since?: components["parameters"]["updated_since"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -1411,7 +1411,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description wait=N (up to 10 seconds): respond when the change is applied. */
+                    /** @description wait=N: waits up to N seconds (at most 10) until the change is applied, then responds. */
                     prefer?: string;
                     /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
                     "x-idempotency-key"?: components["parameters"]["x-idempotency-key"];
@@ -1454,7 +1454,7 @@ export interface paths {
         };
         /**
          * Delete a product
-         * @description A write older than the deletion does not restore the record, a newer one does. A record that was never received can be deleted too.
+         * @description A later write with a newer `sourceUpdatedAt` than the deletion restores the record; a write with an older one does not. You can also delete a record that Kontor has never received.
          *
          *     Scope: `products:write`.
          */
@@ -1462,7 +1462,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description wait=N (up to 10 seconds): respond when the change is applied. */
+                    /** @description wait=N: waits up to N seconds (at most 10) until the change is applied, then responds. */
                     prefer?: string;
                     /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
                     "x-idempotency-key"?: components["parameters"]["x-idempotency-key"];
@@ -1517,7 +1517,7 @@ export interface paths {
         };
         /**
          * Get a product by SKU
-         * @description The latest version received. By `data.sku`, and by id where no product has that SKU. 404: the record was deleted or never received.
+         * @description The latest version received. Kontor searches by `data.sku` first, then by id. 404: the record was deleted or never received.
          *
          *     Scope: `products:read`.
          */
@@ -1525,7 +1525,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path: {
@@ -1634,7 +1634,7 @@ export interface paths {
                     q: string;
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -1690,7 +1690,7 @@ export interface paths {
                     channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: components["parameters"]["country"];
-                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    /** @description The currency of the report: an ISO 4217 code in upper or lower case. */
                     currency: string;
                     /** @description The `customer` of an account row */
                     customer?: string;
@@ -1716,7 +1716,7 @@ export interface paths {
                     timeline_page?: number;
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -1794,7 +1794,7 @@ export interface paths {
                     channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: components["parameters"]["country"];
-                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
+                    /** @description The currency of the report: an ISO 4217 code in upper or lower case. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
                     currency: components["parameters"]["currency"];
                     /** @description The age of the cohort in days */
                     horizon?: 30 | 60 | 90;
@@ -1816,7 +1816,7 @@ export interface paths {
                     status?: components["parameters"]["status"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -1890,7 +1890,7 @@ export interface paths {
                     channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: components["parameters"]["country"];
-                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
+                    /** @description The currency of the report: an ISO 4217 code in upper or lower case. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
                     currency: components["parameters"]["currency"];
                     /** @description The number of days ahead */
                     days?: 30 | 60 | 90;
@@ -1914,7 +1914,7 @@ export interface paths {
                     status?: components["parameters"]["status"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -2007,7 +2007,7 @@ export interface paths {
                     page_size?: components["parameters"]["page_size"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -2064,7 +2064,7 @@ export interface paths {
                     channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: components["parameters"]["country"];
-                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
+                    /** @description The currency of the report: an ISO 4217 code in upper or lower case. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
                     currency: components["parameters"]["currency"];
                     /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: components["parameters"]["interval"];
@@ -2078,7 +2078,7 @@ export interface paths {
                     status?: components["parameters"]["status"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -2143,7 +2143,7 @@ export interface paths {
                     channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: components["parameters"]["country"];
-                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    /** @description The currency of the report: an ISO 4217 code in upper or lower case. */
                     currency: string;
                     /** @description The first bucket contains this time; default: twelve months, including the current one */
                     from?: components["parameters"]["from"];
@@ -2161,7 +2161,7 @@ export interface paths {
                     to?: components["parameters"]["to"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -2223,7 +2223,7 @@ export interface paths {
                     channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: components["parameters"]["country"];
-                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    /** @description The currency of the report: an ISO 4217 code in upper or lower case. */
                     currency: string;
                     /** @description Selects the bucket that contains this time */
                     date: string;
@@ -2245,7 +2245,7 @@ export interface paths {
                     status?: components["parameters"]["status"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -2298,7 +2298,7 @@ export interface paths {
         };
         /**
          * Churn by month and reason
-         * @description Accounts that churned and the MRR they had, by the reason or feedback that the billing system reports. Without one: `payment_failed` if payments failed, the cause of the movement, else `unknown`. Each month adds up to the churn of the history. Filters are not available. With `Accept: text/csv`, the response is CSV.
+         * @description Accounts that churned and the MRR they had, by the reason or feedback that the billing system reports. If the billing system reports none, the reason is `payment_failed` after failed payments, otherwise the cause of the movement, or `unknown`. Each month adds up to the churn of the history. Filters are not available. With `Accept: text/csv`, the response is CSV.
          *
          *     Scope: `subscriptions:read`.
          */
@@ -2307,7 +2307,7 @@ export interface paths {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: components["parameters"]["as_of"];
-                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
+                    /** @description The currency of the report: an ISO 4217 code in upper or lower case. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
                     currency: components["parameters"]["currency"];
                     /** @description The first bucket contains this time; default: twelve months, including the current one */
                     from?: components["parameters"]["from"];
@@ -2315,7 +2315,7 @@ export interface paths {
                     to?: components["parameters"]["to"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -2375,7 +2375,7 @@ export interface paths {
                     channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: components["parameters"]["country"];
-                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    /** @description The currency of the report: an ISO 4217 code in upper or lower case. */
                     currency: string;
                     /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: components["parameters"]["interval"];
@@ -2389,7 +2389,7 @@ export interface paths {
                     status?: components["parameters"]["status"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -2470,7 +2470,7 @@ export interface paths {
                     channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: components["parameters"]["country"];
-                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    /** @description The currency of the report: an ISO 4217 code in upper or lower case. */
                     currency: string;
                     /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: components["parameters"]["interval"];
@@ -2494,7 +2494,7 @@ export interface paths {
                     until?: string;
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -2569,7 +2569,7 @@ export interface paths {
                     channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: components["parameters"]["country"];
-                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
+                    /** @description The currency of the report: an ISO 4217 code in upper or lower case. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
                     currency: components["parameters"]["currency"];
                     /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: components["parameters"]["interval"];
@@ -2589,7 +2589,7 @@ export interface paths {
                     status?: components["parameters"]["status"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -2653,7 +2653,7 @@ export interface paths {
                     channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: components["parameters"]["country"];
-                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
+                    /** @description The currency of the report: an ISO 4217 code in upper or lower case. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
                     currency: components["parameters"]["currency"];
                     /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: components["parameters"]["interval"];
@@ -2675,7 +2675,7 @@ export interface paths {
                     status?: components["parameters"]["status"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -2745,7 +2745,7 @@ export interface paths {
                     channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: components["parameters"]["country"];
-                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
+                    /** @description The currency of the report: an ISO 4217 code in upper or lower case. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
                     currency: components["parameters"]["currency"];
                     /** @description The first bucket contains this time; default: twelve months, including the current one */
                     from?: components["parameters"]["from"];
@@ -2765,7 +2765,7 @@ export interface paths {
                     to?: components["parameters"]["to"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -2829,7 +2829,7 @@ export interface paths {
                     channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: components["parameters"]["country"];
-                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
+                    /** @description The currency of the report: an ISO 4217 code in upper or lower case. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
                     currency: components["parameters"]["currency"];
                     /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: components["parameters"]["interval"];
@@ -2855,7 +2855,7 @@ export interface paths {
                     until?: string;
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -2930,7 +2930,7 @@ export interface paths {
         };
         /**
          * Subscription overview
-         * @description MRR, its coverage, movements and rates, and the accounts, sources and exclusions behind it. With `Accept: text/csv`, the response is one of the lists as CSV.
+         * @description MRR with its movements and rates, the accounts, acquisition sources and exclusions behind it, and how complete the data is (`coverage`). With `Accept: text/csv`, the response is one of the lists as CSV.
          *
          *     Scope: `subscriptions:read`.
          */
@@ -2947,7 +2947,7 @@ export interface paths {
                     channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: components["parameters"]["country"];
-                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
+                    /** @description The currency of the report: an ISO 4217 code in upper or lower case. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
                     currency: components["parameters"]["currency"];
                     /** @description Page of exclusions */
                     exclusion_page?: number;
@@ -2969,7 +2969,7 @@ export interface paths {
                     status?: components["parameters"]["status"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -3109,7 +3109,7 @@ export interface paths {
                     channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: components["parameters"]["country"];
-                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
+                    /** @description The currency of the report: an ISO 4217 code in upper or lower case. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
                     currency: components["parameters"]["currency"];
                     /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: components["parameters"]["interval"];
@@ -3133,7 +3133,7 @@ export interface paths {
                     status?: components["parameters"]["status"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -3198,7 +3198,7 @@ export interface paths {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: components["parameters"]["as_of"];
-                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    /** @description The currency of the report: an ISO 4217 code in upper or lower case. */
                     currency: string;
                     /** @description The first bucket contains this time; default: twelve months, including the current one */
                     from?: components["parameters"]["from"];
@@ -3206,7 +3206,7 @@ export interface paths {
                     to?: components["parameters"]["to"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -3263,7 +3263,7 @@ export interface paths {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: components["parameters"]["as_of"];
-                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    /** @description The currency of the report: an ISO 4217 code in upper or lower case. */
                     currency: string;
                     /** @description Selects the month that contains this time */
                     date: string;
@@ -3275,7 +3275,7 @@ export interface paths {
                     page_size?: components["parameters"]["page_size"];
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -3340,7 +3340,7 @@ export interface paths {
                     channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: components["parameters"]["country"];
-                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    /** @description The currency of the report: an ISO 4217 code in upper or lower case. */
                     currency: string;
                     /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: components["parameters"]["interval"];
@@ -3364,7 +3364,7 @@ export interface paths {
                     until?: string;
                 };
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -3426,7 +3426,7 @@ export interface paths {
         };
         /**
          * Get the tenant of the key
-         * @description The time zone of its reports, the currencies it uses, and the currency of its reports. Any scope is sufficient.
+         * @description Returns the time zone of the reports, the currencies that the tenant uses, and the reporting currency. A key with any scope can call this route.
          *
          *     Scope: `products:read` or `products:write` or `contacts:read` or `contacts:write` or `orders:read` or `orders:write` or `events:read` or `conversions:read` or `subscriptions:read`.
          */
@@ -3434,7 +3434,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
                     prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
@@ -3746,7 +3746,7 @@ export interface components {
             closed_by: string;
             /** @description YYYY-MM */
             month: string;
-            /** @description The policy that its figures follow */
+            /** @description The version of the policy by which its figures were computed */
             policy_version: number;
             /** @description The number of changes since the month was closed */
             restatements: number;
@@ -3796,7 +3796,7 @@ export interface components {
         /** @description An event that counts as a sale or as another goal */
         Conversion: {
             amount: number | null;
-            /** @description Number of unverified events that name the sale */
+            /** @description Number of unverified events that refer to the sale */
             claims: number;
             company_name: string | null;
             contact_email: string | null;
@@ -3916,7 +3916,7 @@ export interface components {
             resolved_at: string | null;
             subscription_id: string | null;
         };
-        /** @description Something that happened, in one shape, whatever format it arrived in */
+        /** @description An event in the format that Kontor uses for events of all sources */
         Event: {
             contact_id: string | null;
             event_type: string;
@@ -4141,7 +4141,7 @@ export interface components {
         };
         /** @description Every error response has this format (RFC 9457) */
         Problem: {
-            /** @description For person_ambiguous: the people with this identifier, each with its kind (user:42) */
+            /** @description With the code person_ambiguous: the people who have this identifier. `name` is the identifier with its kind, for example user:42 */
             choices?: {
                 name: string;
                 profile_id: string;
@@ -4482,11 +4482,11 @@ export interface components {
         channel: string;
         /** @description Only accounts of this country, as named in the breakdown */
         country: string;
-        /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
+        /** @description The currency of the report: an ISO 4217 code in upper or lower case. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
         currency: string;
         /** @description next_cursor of the previous page */
         cursor: string;
-        /** @description Whether the last bucket ends with the minute of `until`, to compare with a period that is not over */
+        /** @description Whether the last bucket ends at the minute of `until`. Use it to compare a past period with the current, incomplete period */
         cut: boolean;
         /** @description Exact event type */
         event_type: string;
@@ -4506,7 +4506,7 @@ export interface components {
         plan: string;
         /** @description Only items of plans in this group of the policy */
         plan_group: string;
-        /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+        /** @description `wait=N`: waits up to N seconds (at most 10) until data that the tenant sent before this request is applied, so that the response contains it. */
         prefer: string;
         /** @description Inclusive lower bound of occurred_at */
         since: string;

@@ -81,14 +81,14 @@ export function renderDigest(digest: Digest, consoleUrl: string | null): Readabl
   const headline = main
     ? `MRR ${money(main.mrr, main.currency)} (${signed(main.net, main.currency)})`
     : 'no subscriptions'
-  const subject = `[${name}] Week to ${formatDay(digest.to)}: ${headline}`
+  const subject = `[${name}] Week ending ${formatDay(digest.to)}: ${headline}`
   const blocks = [
     ...(digest.reporting ? [figuresBlock(digest.reporting, `All currencies in ${digest.reporting.currency}`)] : []),
     ...digest.currencies.map(figures => figuresBlock(figures, figures.currency)),
     attentionBlock(digest.attention),
   ]
   const link = consoleUrl && `${consoleUrl}#/overview?tenant=${encodeURIComponent(digest.tenant)}`
-  const foot = `Days are in ${digest.time_zone}.`
+  const foot = `Days are in the time zone ${digest.time_zone}.`
   const text = lines([`${name}, ${week}`, ...blocks.flatMap(textBlock), '', link && `Console: ${link}`, foot])
   return {
     subject,
@@ -119,15 +119,21 @@ function figuresBlock(figures: DigestFigures, title: string): Block {
     title,
     rows: [
       ['MRR', `${money(mrr, currency)} (${signed(net, currency)}${share})`],
-      ['MRR a week before', money(mrr_before, currency)],
-      ['Net change in the week before', signed(net_before, currency)],
+      ['MRR one week earlier', money(mrr_before, currency)],
+      ['Net change in the previous week', signed(net_before, currency)],
       ...MOVEMENT_TYPES.map((type): [string, string] => {
         const amount = movements[type]
         return [LABELS[type], amount === 0 ? money(0, currency) : signed(IS_LOSS[type] ? -amount : amount, currency)]
       }),
       ...(movements.fx ? [['Exchange rates', signed(movements.fx, currency)] as [string, string]] : []),
-      ...came.map((account): [string, string] => [`+ ${accountName(account)}`, money(account.mrr, currency)]),
-      ...left.map((account): [string, string] => [`- ${accountName(account)}`, money(account.mrr, currency)]),
+      ...came.map((account): [string, string] => [
+        `Account gained: ${accountName(account)}`,
+        money(account.mrr, currency),
+      ]),
+      ...left.map((account): [string, string] => [
+        `Account lost: ${accountName(account)}`,
+        money(account.mrr, currency),
+      ]),
     ],
   }
 }
@@ -142,7 +148,7 @@ function attentionBlock(attention: Digest['attention']): Block {
     ...(dead_letters > 0 ? [['Dead letters', String(dead_letters)] as [string, string]] : []),
     ...quiet_sources.map(({ name, last_event_at }): [string, string] => [
       `No events from ${oneLine(name)}`,
-      last_event_at === null ? 'never' : `last on ${formatDay(last_event_at.slice(0, 10))}`,
+      last_event_at === null ? 'none received yet' : `last event on ${formatDay(last_event_at.slice(0, 10))}`,
     ]),
     ...failing_destinations.map(({ name }): [string, string] => [`Failing destination`, oneLine(name)]),
   ]

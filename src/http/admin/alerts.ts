@@ -61,7 +61,7 @@ export function alertRoutes(app: App, { pool, now, consoleUrl, ...parts }: Alert
   list('/admin/v1/tenants/:id/alert-values', {
     summary: 'Get the current values of the alert rules',
     description:
-      'The values that Kontor compares with the thresholds, per source for `source_silent` and per currency for `mrr_drop`. A rule without a row has nothing to report.',
+      'The values that Kontor compares with the thresholds, per source for `source_silent` and per currency for `mrr_drop`. A rule for which there is no data has no row.',
     item: AlertValue,
     run: (admin, { params }) => admin.alerts.values(params.id),
   })

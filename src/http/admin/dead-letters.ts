@@ -41,7 +41,7 @@ export function deadLetterRoutes(app: App, parts: { admin: RequestAdmin }): void
   route('GET', '/admin/v1/dead-letters/:id', {
     summary: 'Get a dead letter',
     description:
-      'With its body as received: only the item, extracted from its request, as a replay would submit it. `tenant` is required only if the key can access several.',
+      'Returns the dead letter with its body as received. For an item of a batch, the body is only that item, as a replay would submit it.',
     query: Type.Object(byTenant),
     returns: Type.Object({ ...DeadLetterView.properties, body: Type.String() }),
     run: (admin, { params, query }) => admin.deadLetters.show(params.id, query.tenant),

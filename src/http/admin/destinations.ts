@@ -29,7 +29,7 @@ export function destinationRoutes(app: App, parts: { admin: RequestAdmin }): voi
   route('POST', '/admin/v1/destinations', {
     summary: 'Create a destination',
     description:
-      'Everything that takes effect from now on and matches `what` and `event_types` is sent to `url` by POST, signed according to Standard Webhooks. The secret is shown only in this response. Private network addresses are rejected unless the installation allows them. A tenant can have 100 destinations.',
+      'Kontor sends new data that matches `what`, `event_types` and `alert_rules` to `url`. Webhooks are signed according to Standard Webhooks. The secret is shown only in this response. Private network addresses are rejected unless KONTOR_ALLOW_PRIVATE_DESTINATIONS is true. A tenant can have 100 destinations.',
     problems: [404],
     body: NewDestinationBody,
     isValidatedByAdmin: true,
@@ -125,7 +125,7 @@ export function destinationRoutes(app: App, parts: { admin: RequestAdmin }): voi
   route('POST', '/admin/v1/destinations/:id/retry', {
     summary: 'Retry waiting messages now',
     description:
-      'Role: `operator`. Attempts all messages that wait for a retry, instead of at their next attempt. 409 if the destination is disabled.',
+      'Role: `operator`. Sends all messages that wait for a retry now, instead of at the time of their next attempt. 409 if the destination is disabled.',
     role: 'operator',
     problems: [409],
     returns: RetriedMessages,

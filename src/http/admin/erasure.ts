@@ -22,7 +22,7 @@ const NewErasure = Type.Object(
     confirm_profile: Type.Optional(
       Type.Boolean({
         description:
-          'Cover the whole profile, also what only unverified input links to the person. Without it, these identifiers are listed in `not_covered`',
+          'Cover the whole profile, including identifiers that may belong to another person, because only unverified input (a public tracking key) links them to this person. By default, they are kept, and `not_covered` lists them',
       }),
     ),
     confirm: Type.Optional(

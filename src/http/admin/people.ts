@@ -42,7 +42,7 @@ function readRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
         ...documented,
         summary: 'Get the timeline of a person',
         description:
-          'Conversions, contact, orders, billing accounts, and up to 500 events of the last 365 days. The objects have the form of the export, which has all events.',
+          'Conversions, contact, orders, billing accounts, and up to 500 events of the last 365 days. The objects have the same format as in the export. The export contains all events.',
         params: ById,
         querystring: ofTenant,
         response: { 200: Type.Array(OpenObject()) },
@@ -62,7 +62,7 @@ function readRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
         ...documented,
         summary: 'Export the data of a person',
         description:
-          'Identifiers and their origin, contact, conversions, orders, billing accounts and events. Each object has a `type`. One object per line (ndjson) or one array (json). Verified identifiers that only unverified input links to the one in the request are left out. The first object then has `covers: identifier`, the profile and the kinds of these identifiers (`not_covered`); `confirm_profile` includes them.',
+          'Identifiers and their origin, contact, conversions, orders, billing accounts and events. Each object has a `type`. One object per line (ndjson) or one array (json). The export leaves out identifiers that may belong to another person: verified identifiers that only unverified input (events sent with a public tracking key) links to the identifier in the request, and all other identifiers if the identifier in the request is unverified. The first object then has `covers: identifier`, and `not_covered` lists the kinds of the identifiers that were left out. Send `confirm_profile=true` to include them.',
         params: ById,
         querystring: Type.Object({
           tenant,
@@ -72,7 +72,7 @@ function readRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
           }),
           confirm_profile: Type.Optional(
             Type.Boolean({
-              description: 'Export the whole profile, also what only unverified input links to the person',
+              description: 'Export the whole profile, including identifiers that may belong to another person',
             }),
           ),
         }),
@@ -102,7 +102,7 @@ function changeRoutes(app: App, parts: { admin: RequestAdmin }): void {
   route('POST', '/admin/v1/people/:id/merge', {
     summary: 'Merge two people',
     description:
-      'This person becomes part of the other. Events, sales and billing change immediately. 409 if both are one person already. `POST …/split` reverts a merge.',
+      'Merges this person into the person `into`. Events, sales and billing data change immediately. 409 if both identifiers belong to the same person already. `POST …/split` reverts a merge.',
     problems: [409],
     params: ById,
     body: Type.Object(
@@ -128,7 +128,7 @@ function changeRoutes(app: App, parts: { admin: RequestAdmin }): void {
   route('POST', '/admin/v1/people/:id/split', {
     summary: 'Unlink an identifier from a person',
     description:
-      'Events, conversions and attribution become what they would be without the link. The identifier stays unlinked until the two are merged again.',
+      'Kontor recomputes events, conversions and attribution without the link. The identifier stays unlinked until you merge it again.',
     problems: [409],
     params: ById,
     body: Type.Object(

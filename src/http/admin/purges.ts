@@ -29,7 +29,7 @@ export function purgeRoutes(app: App, parts: { admin: RequestAdmin }): void {
   work('/admin/v1/purges', {
     summary: 'Delete events sent with a key',
     description:
-      'Deletes the events of a tracking key, sales known only from them, and links between people that they caused; sums and attribution are updated. Revoke the key first. 201: completed. 202: it takes longer than 15 seconds and continues in the background, even after a crash; see GET /admin/v1/purges/:id.',
+      'Deletes the events of a tracking key, the sales that only these events reported, and the links between people that they caused. Totals and attribution are updated. Revoke the key first. 201: completed. 202: it takes longer than 15 seconds and continues in the background, even after a crash; see GET /admin/v1/purges/:id.',
     problems: [404],
     body: NewPurge,
     preview: { returns: PurgePreview, run: (admin, query) => admin.purges.preview(query) },

@@ -13,7 +13,9 @@ import { problems } from '../problems.ts'
 /** A complete list: none of these lists is too large for one response. */
 export const List = (Item: TSchema) => Type.Object({ results: Type.Array(Item), next_cursor: Type.Null() })
 
-export const ById = Type.Object({ id: Type.String({ description: 'As listed; a tenant also by its name' }) })
+export const ById = Type.Object({
+  id: Type.String({ description: 'The id of the object. For a tenant, the id or the name' }),
+})
 
 /**
  * Options of a body that rejects unknown fields. Admin requests revoke keys and erase people: a misspelled `dry_run`,

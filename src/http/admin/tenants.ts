@@ -51,7 +51,7 @@ export function tenantRoutes(app: App, parts: { admin: RequestAdmin }): void {
   const { page, page_size, month } = BooksQuery
   route('GET', '/admin/v1/tenants/:id/books', {
     summary: 'List closed months and their restatements',
-    description: 'As `GET /v1/subscriptions/books`.',
+    description: 'Returns the same as `GET /v1/subscriptions/books`.',
     query: Type.Object({ month: Type.Optional(month), page, page_size }),
     returns: BooksView,
     run: (admin, { params, query }) =>
@@ -68,7 +68,8 @@ export function tenantRoutes(app: App, parts: { admin: RequestAdmin }): void {
   })
   route('POST', '/admin/v1/tenants/:id/books/reopen', {
     summary: 'Reopen a closed month',
-    description: 'Deletes its figures as closed and its restatements. 404 if the month is not closed.',
+    description:
+      'Deletes the figures that were kept when the month was closed, and its restatements. 404 if the month is not closed.',
     body: Type.Object({ month }, whole),
     returns: ClosedMonth,
     run: (admin, { params, body }) => admin.books.reopen(params.id, body.month),
@@ -111,7 +112,7 @@ export function tenantRoutes(app: App, parts: { admin: RequestAdmin }): void {
   route('PUT', '/admin/v1/tenants/:id/policy', {
     summary: 'Update the MRR policy of a tenant',
     description:
-      'Fields that are absent stay unchanged. Reports use the new policy immediately, or all at once when the ledger has been recomputed (`applied`).',
+      'Fields that are absent stay unchanged. If a change requires Kontor to recompute the ledger, reports use the previous policy until that is complete (`applied` is then true). Other changes apply immediately.',
     body: PolicyBody,
     returns: PolicyView,
     run: (admin, { params, body }) => admin.policies.set(params.id, body),

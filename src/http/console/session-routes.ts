@@ -80,7 +80,7 @@ export function sessionRoutes(app: App, { sessions, sessionOf, publicUrl }: Sess
     if (token === null)
       throw problems.unauthorized(
         'invalid_credentials',
-        'This is not a valid admin key, or it may not be used from here.',
+        'This is not a valid admin key, or the key is not allowed from your IP address.',
       )
     return token
   }

@@ -48,7 +48,8 @@ export function conversionRoute(app: App, { pool }: { pool: pg.Pool }): void {
       schema: {
         tags: ['Events'],
         summary: 'Get a conversion',
-        description: 'By its Kontor id. 404: there is none, or it was combined with another report of the same sale.',
+        description:
+          'Finds a conversion by its Kontor id. 404: no conversion has this id, or Kontor combined it with another report of the same sale.',
         params: Type.Object({ id: Type.String({ description: 'The Kontor id of the conversion: a UUID' }) }),
         response: { 200: ConversionBody },
       },

@@ -37,10 +37,12 @@ const text = (description: string) => Type.Optional(Type.String({ minLength: 1, 
 
 /** The query parameters that select and order customers. */
 export const customerFilters = {
-  q: text('Words of the name, company or e-mail address, each by its beginning. At most 20,000 matches are considered'),
+  q: text(
+    'Search words, separated by spaces. Each must be the beginning of a word in the name, company or e-mail address. At most 20,000 matches are considered',
+  ),
   segment: Type.Optional(
     Type.Enum([...SEGMENTS], {
-      description: `new: the first purchase or payment was in the last ${NEW_CUSTOMER_DAYS} days; otherwise a status`,
+      description: `A status, or new: people whose first purchase or payment was in the last ${NEW_CUSTOMER_DAYS} days`,
     }),
   ),
   channel: text(`Only this channel; ${UNATTRIBUTED}: without a channel`),
@@ -49,9 +51,14 @@ export const customerFilters = {
   profile_id: Type.Optional(
     Type.String({ pattern: '^prof_[0-9]{1,15}$', description: 'Only this person', examples: ['prof_12'] }),
   ),
-  since: Type.Optional(Type.String({ format: 'timestamp', description: 'Only people who came at or after this time' })),
+  since: Type.Optional(
+    Type.String({ format: 'timestamp', description: 'Only people whose first touch was at or after this time' }),
+  ),
   until: Type.Optional(
-    Type.String({ format: 'timestamp', description: `Only people who came at or before this time. ${WHOLE_DAY}` }),
+    Type.String({
+      format: 'timestamp',
+      description: `Only people whose first touch was at or before this time. ${WHOLE_DAY}`,
+    }),
   ),
   sort: Type.Enum([...CUSTOMER_SORTS], { default: 'last_seen_at', description: 'The field that orders the list' }),
   order: Type.Optional(

@@ -94,7 +94,7 @@ export function funnelRoute(app: App, { pool, now }: Deps): void {
       schema: {
         tags: ['Customers'],
         summary: 'People who completed several steps in order',
-        description: `A person counts in a step if they did it after the step before, and within \`within_days\` of the first step. The first step is in the window; later steps may follow it. A step that matches more than ${groupDigits(MAX_FUNNEL_EVENTS)} events is an error: choose a shorter window.`,
+        description: `A person counts in a step if they completed the step after the previous step, and within \`within_days\` of the first step. The first step must be in the window; later steps may be after the window. If a step matches more than ${groupDigits(MAX_FUNNEL_EVENTS)} events, the response is 400: choose a shorter window.`,
         querystring: Type.Object({
           steps: Type.String({
             minLength: 1,
@@ -136,7 +136,7 @@ export function funnelRoute(app: App, { pool, now }: Deps): void {
         throw problems.invalid([
           {
             pointer: '/since',
-            message: `: a step matches more than ${MAX_FUNNEL_EVENTS} events. Choose a shorter window`,
+            message: `must be later: a step matches more than ${MAX_FUNNEL_EVENTS} events between since and until`,
           },
         ])
       return {

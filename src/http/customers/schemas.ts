@@ -16,7 +16,7 @@ export const CustomerBody = Type.Object(
     email: NullableText,
     company: NullableText,
     country: NullableText,
-    channel: Nullable(Type.String({ description: 'By the rules of the tenant; null: unattributed' })),
+    channel: Nullable(Type.String({ description: 'The channel by the rules of the tenant; null: unattributed' })),
     plans: Nullable(Type.Array(Type.String(), { description: 'Null without the scope subscriptions:read' })),
     first_seen_at: Timestamp,
     last_seen_at: Type.String({ format: 'timestamp', description: 'Accurate to about 15 minutes' }),
@@ -34,11 +34,15 @@ export type CustomerBody = Static<typeof CustomerBody>
 
 export const ChannelBody = Type.Object(
   {
-    channel: Nullable(Type.String({ description: 'By the rules of the tenant; null: unattributed' })),
+    channel: Nullable(Type.String({ description: 'The channel by the rules of the tenant; null: unattributed' })),
     visitors: Type.Integer({ description: 'People whose first visit was in the window' }),
-    identified: Type.Integer({ description: 'Those with a user id, an e-mail address, a contact or a purchase' }),
-    trials: Nullable(Type.Integer({ description: 'Those with a trial. Null without the scope subscriptions:read' })),
-    customers: Type.Integer({ description: 'Those with a purchase or a payment' }),
+    identified: Type.Integer({
+      description: 'Of these people: those with a user id, an e-mail address, a contact or a purchase',
+    }),
+    trials: Nullable(
+      Type.Integer({ description: 'Of these people: those with a trial. Null without the scope subscriptions:read' }),
+    ),
+    customers: Type.Integer({ description: 'Of these people: those with a purchase or a payment' }),
     revenue: Nullable(Amounts('Their sales by currency. Null without the scope conversions:read')),
     mrr: Nullable(Amounts('Their current MRR by currency. Null without the scope subscriptions:read')),
   },
@@ -52,7 +56,11 @@ const FunnelStepBody = Type.Object(
     people: Count,
     rate: Nullable(Type.Number({ description: 'Share of the people of the previous step' })),
     total_rate: Nullable(Type.Number({ description: 'Share of the people of the first step' })),
-    median_seconds: Nullable(Type.Integer({ description: 'Median time since the first step; null: no one' })),
+    median_seconds: Nullable(
+      Type.Integer({
+        description: 'Median time since the first step; null: the first step, or no one completed the step',
+      }),
+    ),
   },
   { title: 'FunnelStep', description: 'The people who did one step of a funnel' },
 )

@@ -42,7 +42,7 @@ const KINDS: ReadonlySet<string> = new Set([...CDP_KINDS, 'batch'])
 const CdpBody = Type.Object(
   {
     type: Type.Optional(
-      Type.String({ description: 'track, identify, page, screen, group or alias; default: the path' }),
+      Type.String({ description: 'track, identify, page, screen, group or alias; default: the kind in the path' }),
     ),
     event: Type.Optional(Type.String({ description: 'Name of the event; required for track' })),
     messageId: Type.Optional(
@@ -193,7 +193,7 @@ export function settingsRoute(app: App): void {
         tags: ['CDP-compatible'],
         summary: 'Get settings for the Segment browser SDK',
         description:
-          'The SDK loads these settings before it sends events; they make it send events to this host only. The key in the path is public and not checked.',
+          'The SDK loads these settings before it sends events. With these settings, the SDK sends events only to this host. The key in the path is public and not checked.',
         params: Type.Object({ writeKey: Type.String({ description: 'A tracking key' }) }),
       },
     },

@@ -36,7 +36,7 @@ export function liveRoute(app: App, { pool, ...deps }: Deps): void {
       schema: {
         tags: ['Events'],
         summary: 'Stream events',
-        description: `Server-sent events. Every second, sends the new ones among the newest ${NEWEST} events, oldest first, as \`event: event\` with the row of GET /v1/events as data; with \`conversions\`, also conversions, as \`event: conversion\` with the row of GET /v1/conversions. Older events, and events at a higher rate, are only in the lists. The stream ends when the key expires or is revoked. A tenant can have ${MAX_STREAMS.perTenant} streams at a time, and one when few of the server's ${MAX_STREAMS.total} are free; further ones get 503.`,
+        description: `Streams new events as server-sent events. Every second, Kontor reads the newest ${NEWEST} events and sends the new ones, oldest first, as \`event: event\` with the row of GET /v1/events as data. With \`conversions\`, Kontor also sends conversions, as \`event: conversion\` with the row of GET /v1/conversions. Events that are not among the newest ${NEWEST} are not sent; the lists contain them. The stream ends when the key expires or is revoked. A tenant can have ${MAX_STREAMS.perTenant} streams at a time, or one while most of the ${MAX_STREAMS.total} streams of the server are in use. Further requests get 503.`,
         querystring: Type.Object({
           event_type: Type.Optional(Type.String({ description: 'Exact event type' })),
           conversions: Type.Boolean({

@@ -45,7 +45,8 @@ const LookupQuery = Type.Object({
   inbound_event_id: Type.Optional(Type.String({ minLength: 1, description: 'Alias of event_id' })),
   source_config_id: Type.Optional(
     Type.String({
-      description: 'The source that received it; default: tracking and CDP events first',
+      description:
+        'The source that received the event. Without it, Kontor searches tracking and CDP events first, then the sources',
     }),
   ),
 })

@@ -27,7 +27,7 @@ export const EventBody = Type.Object(
     headers: Type.Object({}),
     meta: Type.Object({}),
   },
-  { title: 'Event', description: 'Something that happened, in one shape, whatever format it arrived in' },
+  { title: 'Event', description: 'An event in the format that Kontor uses for events of all sources' },
 )
 
 export const EventOutcomeBody = Type.Object(
@@ -41,7 +41,7 @@ export const EventOutcomeBody = Type.Object(
     next_attempt_at: NullableTimestamp,
     failed_at: NullableTimestamp,
     replayed_at: NullableTimestamp,
-    replayed_as: Nullable(Type.String({ format: 'uuid', description: 'The entry of a replay' })),
+    replayed_as: Nullable(Type.String({ format: 'uuid', description: 'The id of the entry that the replay created' })),
     conversion: Nullable(Type.Boolean()),
     event: Nullable(EventBody),
   },
@@ -68,7 +68,7 @@ export const ConversionBody = Type.Object(
     verified: Type.Boolean({
       description: 'Whether verified input reports the sale: an order record, an inbound source or a server key',
     }),
-    claims: Type.Integer({ minimum: 0, description: 'Number of unverified events that name the sale' }),
+    claims: Type.Integer({ minimum: 0, description: 'Number of unverified events that refer to the sale' }),
   },
   { title: 'Conversion', description: 'An event that counts as a sale or as another goal' },
 )
@@ -81,7 +81,7 @@ const SeriesBody = <Sums extends TProperties>(sums: Sums) =>
         at: Timestamp,
         ...sums,
         groups: Type.Optional(
-          Type.Record(Type.String(), Type.Object(sums), { description: 'With group_by: the same by group' }),
+          Type.Record(Type.String(), Type.Object(sums), { description: 'With group_by: the same values per group' }),
         ),
       }),
       { description: 'One row per bucket' },

@@ -55,7 +55,7 @@ const answer = (name: keyof typeof EXPORTED_ROWS) => ({
 })
 
 const DESCRIPTION =
-  'A stream of rows with the fields of the lists. Each row occurs once, even while new rows arrive. Nested values are JSON strings in CSV and Parquet.'
+  'Streams all rows of the table. Each row occurs once, even while new rows arrive. Nested values are JSON strings in CSV and Parquet.'
 
 type Export = { tenantId: number; name: string; format: Format; bytes: AsyncGenerator<Uint8Array> }
 type NextPart = <Part>(read: () => Promise<Part>) => Promise<Part>
@@ -175,7 +175,7 @@ function exportSender() {
     if (!end)
       throw problems.tooManyRequests(
         RETRY_AFTER_S,
-        `At most ${MAX_EXPORTS.perTenant} exports can run at a time. Retry later.`,
+        `Too many exports are running. A tenant can run at most ${MAX_EXPORTS.perTenant} exports at a time. Retry later.`,
       )
     // Read before the response starts, so that an unavailable database is still a 503.
     const first = await bytes.next().catch(error => {

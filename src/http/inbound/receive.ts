@@ -411,9 +411,12 @@ function isSame(a: Buffer, b: Buffer): boolean {
 }
 
 const SIGNATURE_ERRORS = {
-  signature_missing: 'This source requires a signature, but the request has none.',
-  signature_invalid: 'The signature does not match the body and the signing secret of this source.',
-  signature_expired: 'The signature is valid, but its timestamp differs from the server time by more than 5 minutes.',
+  signature_missing:
+    'This source requires a signature, but the request has none. Sign the request with the signing secret of this source.',
+  signature_invalid:
+    'The signature does not match the body and the signing secret of this source. Sign the unchanged body with this secret.',
+  signature_expired:
+    'The signature is valid, but its timestamp differs from the server time by more than 5 minutes. Check the clock of the sender.',
 }
 
 /** The format of the valid signature; null if the source has no secret. Throws if the signature is missing or invalid. */

@@ -61,7 +61,7 @@ export function requestListRoute(app: App, { pool, directory }: Deps): void {
         tags: ['Inbound webhooks'],
         summary: 'List requests of a source',
         description:
-          'Headers and bodies of accepted requests, duplicates included, oldest first; `kontor listen` shows and forwards them. Kontor records the first 1,000 requests that a source receives within 24 hours of its creation. `kontor listen` and this route record every request, until seven days after they were last used. Each recorded request is deleted after three days. Requires events:read and conversions:read, because a body may contain either.',
+          'Headers and bodies of accepted requests, duplicates included, oldest first; `kontor listen` shows and forwards them. Kontor records the first 1,000 requests that a source receives within 24 hours of its creation. Kontor records every request of the source for about seven days after each call of this route or of `kontor listen`. Kontor deletes each recorded request after three days. Requires events:read and conversions:read, because a body may contain either.',
         params: InboundParams,
         querystring: Query,
         response: { 200: Requests },

@@ -143,8 +143,12 @@ const FOUND_DOCS = {
 
 function outputSchema(route: string, asked: McpContext) {
   const { type, properties } = asked.resultOf(route)
-  const omitted = { type: 'object', description: 'Rows that are not included, by list. Ask for more with rows' }
-  return { type, properties: { ...properties, why: { description: 'See the argument why' }, omitted_rows: omitted } }
+  const why = { description: 'With the argument why: the accounts behind the result' }
+  const omitted = {
+    type: 'object',
+    description: 'The number of rows that are not included, by list. To get more rows, set the argument rows',
+  }
+  return { type, properties: { ...properties, why, omitted_rows: omitted } }
 }
 
 /** GET of one of our own routes, with the caller's key. */

@@ -90,7 +90,7 @@ export const TOOLS: readonly Tool[] = [
     description: 'One product (by SKU, or by id), contact or order (by id) in the latest version received.',
     scopes: RECORDS_READ,
     route: '/v1/products/:id',
-    own: { entityType, id: { type: 'string', description: 'SKU of a product' } },
+    own: { entityType, id: { type: 'string', description: 'SKU or id of a product, or id of a contact or order' } },
     required: ['entityType', 'id'],
     path({ entityType, id }) {
       if (!isEntityType(entityType)) return NO_ENTITY_TYPE

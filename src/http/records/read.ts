@@ -38,7 +38,7 @@ export function readRoutes(app: App, entityType: EntityType, { pool }: { pool: p
       schema: {
         tags: ['Records'],
         summary: entityType === 'product' ? 'Get a product by SKU' : `Get ${withArticle(entityType)} by ID`,
-        description: `The latest version received.${entityType === 'product' ? ' By `data.sku`, and by id where no product has that SKU.' : ''} 404: the record was deleted or never received.`,
+        description: `The latest version received.${entityType === 'product' ? ' Kontor searches by `data.sku` first, then by id.' : ''} 404: the record was deleted or never received.`,
         params: Type.Object({
           id: Type.String({
             description: entityType === 'product' ? 'SKU or id' : `Your identifier for the ${entityType}`,

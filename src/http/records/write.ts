@@ -55,7 +55,11 @@ const WriteHeaders = Type.Object({
       description: 'A repeated key returns 200 with duplicate: true, and the change is not applied again.',
     }),
   ),
-  prefer: Type.Optional(Type.String({ description: 'wait=N (up to 10 seconds): respond when the change is applied.' })),
+  prefer: Type.Optional(
+    Type.String({
+      description: 'wait=N: waits up to N seconds (at most 10) until the change is applied, then responds.',
+    }),
+  ),
 })
 
 function writeRoutes(app: App, entityType: EntityType, options: WriteOptions): void {
@@ -84,7 +88,7 @@ function writeRoutes(app: App, entityType: EntityType, options: WriteOptions): v
         ...documented,
         summary: `Delete ${withArticle(entityType)}`,
         description:
-          'A write older than the deletion does not restore the record, a newer one does. A record that was never received can be deleted too.',
+          'A later write with a newer `sourceUpdatedAt` than the deletion restores the record; a write with an older one does not. You can also delete a record that Kontor has never received.',
         body: bodies.remove,
       },
     },

@@ -48,7 +48,7 @@ export function forecastRoutes(app: App, deps: ReportDeps): void {
     path: '/v1/subscriptions/churn-reasons',
     summary: 'Churn by month and reason',
     description:
-      'Accounts that churned and the MRR they had, by the reason or feedback that the billing system reports. Without one: `payment_failed` if payments failed, the cause of the movement, else `unknown`. Each month adds up to the churn of the history. Filters are not available. With `Accept: text/csv`, the response is CSV.',
+      'Accounts that churned and the MRR they had, by the reason or feedback that the billing system reports. If the billing system reports none, the reason is `payment_failed` after failed payments, otherwise the cause of the movement, or `unknown`. Each month adds up to the churn of the history. Filters are not available. With `Accept: text/csv`, the response is CSV.',
     pages: {},
     whole: 'reasons',
     own: { from, to },

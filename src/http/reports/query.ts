@@ -30,7 +30,7 @@ export function querySchema(
   const all = reporting ? ' `reporting`: all currencies, converted to `reporting_currency` of the policy.' : ''
   return Type.Object({
     currency: Type.String({
-      description: `ISO 4217, any case. Totals stay in this currency.${all}`,
+      description: `The currency of the report: an ISO 4217 code in upper or lower case.${all}`,
       examples: ['EUR'],
     }),
     ...own,

@@ -77,7 +77,7 @@ export function subscriptionRoutes(app: App, deps: ReportDeps): void {
   reportRoute(app, deps, {
     path: '/v1/subscriptions/overview',
     summary: 'Subscription overview',
-    description: `MRR, its coverage, movements and rates, and the accounts, sources and exclusions behind it. ${CSV}`,
+    description: `MRR with its movements and rates, the accounts, acquisition sources and exclusions behind it, and how complete the data is (\`coverage\`). ${CSV}`,
     pages: { accounts: 'page', acquisition_sources: 'acquisition_page', exclusions: 'exclusion_page' },
     own: BasisQuery,
     body: OverviewBody,

@@ -97,7 +97,7 @@ export function seriesErrors({ from, to }: ReportQuery): ValidationError[] {
 /** Rejects a series that is too long. */
 export function requireSeries<Report>(report: Report | null, maxBuckets = MAX_BUCKETS): Report {
   if (report !== null) return report
-  const message = `must be later, or interval must be longer: the series would have more than ${maxBuckets} intervals`
+  const message = `must be later, or interval must be longer: the series would have more than ${maxBuckets} buckets`
   throw problems.invalid([{ pointer: '/from', message }])
 }
 
