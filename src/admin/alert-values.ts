@@ -55,7 +55,7 @@ async function mrrReadings(db: Db, tenantId: number | null): Promise<Reading[]> 
 export function silenceReading(source: { sourceId: string; tenantId: number; name: string; rhythm: Rhythm }): Reading {
   const { sourceId, tenantId, name, rhythm } = source
   const { times, usualS } = measureSilence(rhythm)
-  const summary = `Source ${name} (${sourceId}) has received nothing for ${formatDuration(rhythm.quietS)}. Its longest gap between events in the previous week was ${formatDuration(usualS)}.`
+  const summary = `Source ${name} (${sourceId}) has received nothing for ${formatDuration(rhythm.quietS)}. In the previous week, no gap between its events was longer than ${formatDuration(usualS)}.`
   return { tenantId, rule: 'source_silent', subject: sourceId, value: times, summary }
 }
 

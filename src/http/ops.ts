@@ -70,7 +70,7 @@ async function readinessOrReason(readiness: () => Promise<Readiness>): Promise<R
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<Readiness>(resolve => {
     timer = setTimeout(() => {
-      resolve({ ok: false, checks: { readiness: `no answer within ${READINESS_TIMEOUT_MS} ms` } })
+      resolve({ ok: false, checks: { readiness: `no response within ${READINESS_TIMEOUT_MS} ms` } })
     }, READINESS_TIMEOUT_MS)
   })
   try {

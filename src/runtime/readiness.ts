@@ -115,7 +115,7 @@ async function checkDatabase(pool: pg.Pool): Promise<Check> {
   const started = performance.now()
   const late = Promise.withResolvers<Check>()
   const timer = setTimeout(late.resolve, DATABASE_WITHIN_MS, {
-    ...{ ok: false, text: `no answer within ${DATABASE_WITHIN_MS} ms` },
+    ...{ ok: false, text: `no response within ${DATABASE_WITHIN_MS} ms` },
   })
   const asked = pool.query('select 1').then(
     () => ({ ok: true, text: `answered in ${Math.round(performance.now() - started)} ms` }),

@@ -78,7 +78,7 @@ export function openSender({ allowPrivate, mail, consoleUrl, now }: SenderOption
     const began = performance.now()
     const aborting = new AbortController()
     const seconds = target.type === 'email' ? MAIL_TIMEOUT_S : TIMEOUT_S
-    const timer = setTimeout(() => aborting.abort(new Error(`no answer within ${seconds} s`)), seconds * 1_000)
+    const timer = setTimeout(() => aborting.abort(new Error(`no response within ${seconds} s`)), seconds * 1_000)
     underWay.add(aborting)
     const over = (facts: Partial<Sent>): Sent => ({
       ...{ isDelivered: false, status: null, error: null, response: null, retryAfterMs: undefined },
