@@ -23,7 +23,7 @@ type Database = {
 type Page = {
   indexedDB: { open(name: string, version: number): Asked<Database> & { onupgradeneeded?: () => void } }
   localStorage: Record<string, string>
-  addEventListener(type: 'pagehide', listener: () => void): void
+  addEventListener?(type: 'pagehide', listener: () => void): void
 }
 
 const STORE = 'events'
@@ -39,7 +39,7 @@ export function indexedDbStorage(name = 'kontor'): EventStorage {
   /** Where events are kept that were not yet written when the page ended: the browser aborts open transactions. */
   const left = `${name}-left-`
   const unwritten = new Set<StoredEvent>()
-  page.addEventListener('pagehide', () => {
+  page.addEventListener?.('pagehide', () => {
     if (unwritten.size > 0) page.localStorage[left + randomId()] = JSON.stringify([...unwritten])
   })
   /** The events added in the current task. They share a transaction. */
@@ -77,9 +77,8 @@ export function indexedDbStorage(name = 'kontor'): EventStorage {
       const found = await run('readonly', store => ({ events: store.getAll(), keys: store.getAllKeys() }))
       const events = found.events.result
       for (const [index, { id }] of events.entries()) keys.set(id, found.keys.result[index])
-      // Workers have no localStorage.
-      const names = Object.keys(page.localStorage ?? {}).filter(name => name.startsWith(left))
-      const others = names.flatMap(name => JSON.parse(page.localStorage[name]!) as StoredEvent[])
+      const names = listKeys().filter(name => name.startsWith(left))
+      const others = names.flatMap(readLeft)
       const missing = new Map(others.filter(({ id }) => !keys.has(id)).map(event => [event.id, event]))
       if (missing.size > 0) await write([...missing.values()])
       for (const name of names) delete page.localStorage[name]
@@ -104,6 +103,23 @@ export function indexedDbStorage(name = 'kontor'): EventStorage {
         }
       })
     },
+  }
+}
+
+/** Empty where localStorage is missing (in workers) or blocked. */
+function listKeys(): string[] {
+  try {
+    return Object.keys(page.localStorage)
+  } catch {
+    return []
+  }
+}
+
+function readLeft(name: string): StoredEvent[] {
+  try {
+    return JSON.parse(page.localStorage[name]!) as StoredEvent[]
+  } catch {
+    return [] // damaged
   }
 }
 

@@ -169,6 +169,7 @@ test('events survive a page that ends before IndexedDB has written them', async 
     }
   })`)
   await track(page, 'one', 'two')
+  await page.evaluate("localStorage['kontor-left-damaged'] = '{'")
   await page.goto('about:blank')
   await other.evaluate('window.isDone = true')
 
