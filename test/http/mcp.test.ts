@@ -289,6 +289,17 @@ test('`why` returns the accounts behind a change of MRR, also over stdio', async
       ['c-1', 0],
     ],
   )
+  for (const [tool, filtered] of [
+    ['subscriptions_history', { ...args, billing_interval: 'year' }],
+    ['subscriptions_history', { ...args, channel: 'paid_search' }],
+    ['subscriptions_overview', { ...overview, interval: 'year' }],
+    ['subscriptions_movements', { currency: 'EUR', why: true, plan_group: 'none' }],
+  ] as const) {
+    const { why } = (await call(client, tool, filtered)).structuredContent
+    assert.deepEqual(why.accounts, [], JSON.stringify(filtered))
+  }
+  const monthly = await call(client, 'subscriptions_history', { ...args, billing_interval: 'month' })
+  assert.deepEqual(monthly.structuredContent.why.accounts, history.why.accounts)
   const all = await call(client, 'subscriptions_movements', { currency: 'EUR', why: true })
   assert.equal(all.structuredContent.why.complete, true)
   assert.equal(all.structuredContent.why.accounts.length, 2)

@@ -224,18 +224,17 @@ function buildQuery(args: Arguments, own: ReadonlySet<string>): string {
   return query.size > 0 ? `?${query}` : ''
 }
 
-const FILTERS = ['currency', 'plan', 'source', 'country', 'status', 'as_of']
-
 async function readAccountsBehind(
   tool: Tool,
   args: Arguments,
   body: Record<string, unknown>,
   get: Get,
 ): Promise<Why | null> {
-  const window = tool.why!(args, body) as { since: string; until: string }
-  const query = new URLSearchParams({ ...window, page_size: '100' })
-  for (const name of FILTERS) if (args[name] !== undefined) query.set(name, String(args[name]))
-  return accountsBehind(window, async page => {
+  const given = tool.why!(args, body)
+  const query = new URLSearchParams({ page_size: '100' })
+  for (const [name, value] of Object.entries(given)) if (value !== undefined) query.set(name, String(value))
+  const { since, until } = given
+  return accountsBehind({ since, until }, async page => {
     query.set('page', String(page))
     const answer = await get(`/v1/subscriptions/movements?${query}`)
     return answer.status === 200 ? JSON.parse(answer.body) : null

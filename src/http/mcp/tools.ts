@@ -39,24 +39,45 @@ const NO_ENTITY_TYPE = `entityType must be one of ${ENTITY_TYPES.join(', ')}`
 export type Arguments = Record<string, unknown>
 
 /** Selects the movements behind a result: parameters of GET /v1/subscriptions/movements. */
-type BehindTheNumber = (args: Arguments, body: Body) => Record<string, string>
+/** The query of the movements: their period, and the filters that are the same. */
+type BehindTheNumber = (args: Arguments, body: Body) => Window & Record<string, unknown>
+type Window = { since: string; until: string }
 type Body = Record<string, unknown>
 
 // The overview covers 30 days.
 const OVERVIEW_MS = 30 * DAY_MS
 
-const behindOverview: BehindTheNumber = (_args, body) => {
+const behindOverview: BehindTheNumber = (args, body) => {
   const until = String(body.as_of)
-  return { since: new Date(Date.parse(until) - OVERVIEW_MS).toISOString(), until }
+  return { ...readFilters(args), since: new Date(Date.parse(until) - OVERVIEW_MS).toISOString(), until }
+}
+
+const FILTERS = [
+  'currency',
+  'as_of',
+  'basis',
+  'plan',
+  'plan_group',
+  'interval',
+  'channel',
+  'source',
+  'country',
+  'status',
+]
+
+function readFilters(args: Arguments): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(args).filter(([name]) => FILTERS.includes(name)))
 }
 
 /** The movements in all buckets: from the start of the first to the end of the last. `since` is exclusive, hence 1 ms earlier. */
-const behindHistory: BehindTheNumber = (_args, body) => {
+const behindHistory: BehindTheNumber = (args, body) => {
   const { results, interval, policy, as_of } = body as unknown as History
   const [first, last] = [results[0], results.at(-1)]
-  if (!first || !last) return { since: as_of, until: as_of }
+  // The argument `interval` of this report is the length of its buckets.
+  const filters = { ...readFilters(args), interval: args.billing_interval }
+  if (!first || !last) return { ...filters, since: as_of, until: as_of }
   const before = (day: string) => new Date(momentIn(policy.time_zone, day)!.getTime() - 1).toISOString()
-  return { since: before(first.date), until: before(nextDay(last.date, interval)) }
+  return { ...filters, since: before(first.date), until: before(nextDay(last.date, interval)) }
 }
 
 type History = { results: { date: string }[]; interval: string; policy: { time_zone: string }; as_of: string }
@@ -69,7 +90,11 @@ function nextDay(date: string, interval: string): string {
   return next.toISOString().slice(0, 10)
 }
 
-const behindMovements: BehindTheNumber = (_args, body) => ({ since: String(body.since), until: String(body.until) })
+const behindMovements: BehindTheNumber = (args, body) => ({
+  ...readFilters(args),
+  since: String(body.since),
+  until: String(body.until),
+})
 
 /** All tools. They only read. */
 export const TOOLS: readonly Tool[] = [
