@@ -5,6 +5,7 @@ import type { Rejections } from '../intake/rejections.ts'
 import type { Log } from '../log/log.ts'
 import type { Budgets } from '../overload/budgets.ts'
 import type { FairQueue } from '../overload/fair-queue.ts'
+import type { ConcurrencyLimit } from '../overload/limits.ts'
 import type { Directory } from '../store/tenants/directory.ts'
 import { alertRoutes } from './admin/alerts.ts'
 import { auditRoute } from './admin/audit.ts'
@@ -71,8 +72,11 @@ type Credentials = { directory: Directory; now: () => Date }
 /** Options of the surfaces that accept writes with keys. */
 type Receiving = Credentials & { accept: Accept; backlog: BacklogState; writeQueue: FairQueue; rejections: Rejections }
 
+/** `exportLimit`: the surfaces of a server share it. */
+type Exporting = { pool: pg.Pool; exportLimit: ConcurrencyLimit }
+
 export function dataSurface(
-  options: Receiving & { pool: pg.Pool; log: Log; readQueue: FairQueue; sessionOf?: FindSession | null },
+  options: Receiving & Exporting & { log: Log; readQueue: FairQueue; sessionOf?: FindSession | null },
 ): Surface {
   return {
     name: 'data',
@@ -165,14 +169,14 @@ export function inboundSurface(
 export function adminSurface({
   adminFor,
   ...options
-}: Credentials & {
-  adminFor: AdminFor
-  pool: pg.Pool
-  now(): Date
-  consoleUrl: string | null
-  disk: { free(): number | null; daysLeft(): number | null }
-  sessionOf?: FindSession | null
-}): Surface {
+}: Credentials &
+  Exporting & {
+    adminFor: AdminFor
+    now(): Date
+    consoleUrl: string | null
+    disk: { free(): number | null; daysLeft(): number | null }
+    sessionOf?: FindSession | null
+  }): Surface {
   const parts = { admin: createRequestAdmin(adminFor) }
   return {
     name: 'admin',
@@ -180,7 +184,7 @@ export function adminSurface({
       app.addHook('onRequest', authenticateAdmin(options))
       app.addHook('onSend', listsAsCsv)
       tenantRoutes(app, parts) //           GET, POST /admin/v1/tenants; GET, PATCH …/:id
-      adminExportRoutes(app, { ...parts, pool: options.pool }) // GET /admin/v1/tenants/:id/export/{products,contacts,orders,events,…}
+      adminExportRoutes(app, { ...parts, ...options }) // GET /admin/v1/tenants/:id/export/{products,contacts,orders,events,…}
       healthRoutes(app, { ...parts, disk: options.disk }) // GET /admin/v1/tenants/:id/{health,issues}; GET /admin/v1/{sources,destinations}/:id/activity
       userRoutes(app, parts) //             GET, POST /admin/v1/users; POST …/:id/{disable,enable,reset}; GET /admin/v1/sessions; POST …/:id/end
       keyRoutes(app, parts) //              GET, POST /admin/v1/keys; POST …/:id/{rotate,revoke}

@@ -11,6 +11,7 @@ import type { App, Surface } from '../http/app.ts'
 import { sessionReader } from '../http/console/session-cookie.ts'
 import type { SessionOptions } from '../http/console/session-routes.ts'
 import type { SignIn } from '../http/console/sign-in-routes.ts'
+import { openExportLimit } from '../http/export/routes.ts'
 import { type Ops, type OpsMetrics, startOps } from '../http/ops.ts'
 import { buildServer } from '../http/server.ts'
 import {
@@ -480,14 +481,15 @@ async function openSurfaces(config: Config, parts: Parts): Promise<OpenedSurface
   const readQueue = openReadQueue(config.poolSize)
   const session = openSessions(config, parts)
   const { sessionOf } = session
+  const exportLimit = openExportLimit()
   if (serves('data'))
-    surfaces.push(dataSurface({ ...receiving, readQueue, sessionOf }), toolSurface({ ...parts, version }))
+    surfaces.push(dataSurface({ ...receiving, readQueue, exportLimit, sessionOf }), toolSurface({ ...parts, version }))
   if (serves('events')) surfaces.push(eventSurface({ ...receiving, budgets }))
   if (serves('console')) {
     const { logRetentionMs, oidcIssuer } = config
     const adminFor = openAdmin({ ...parts, ...sendingSettings(config), logRetentionMs, oidcIssuer })
     const { consoleUrl } = sendingSettings(config)
-    surfaces.push(adminSurface({ ...parts, adminFor, sessionOf, consoleUrl }), consoleSurface(session))
+    surfaces.push(adminSurface({ ...parts, adminFor, exportLimit, sessionOf, consoleUrl }), consoleSurface(session))
   }
   const recordsRejections = serves('data') || serves('events') || serves('inbound')
   const jobs = recordsRejections ? rejectionJobs(parts.pool, rejections, parts.now) : []

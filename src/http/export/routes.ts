@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify'
 import type pg from 'pg'
 import { WHOLE_DAY } from '../../domain/time-zone.ts'
 import { type Static, Type } from '../../domain/typebox.ts'
-import { openConcurrencyLimit } from '../../overload/limits.ts'
+import { type ConcurrencyLimit, openConcurrencyLimit } from '../../overload/limits.ts'
 import { CONTENT_TYPES, exportBytes, FORMATS, type Format } from '../../reports/export/export.ts'
 import { findTable, shownColumns, TABLES, type Table, type TableName } from '../../reports/export/tables.ts'
 import { customerPages } from '../../store/customers/list.ts'
@@ -61,8 +61,10 @@ type Export = { tenantId: number; name: string; format: Format; bytes: AsyncGene
 type NextPart = <Part>(read: () => Promise<Part>) => Promise<Part>
 
 /** Whole tables as files. If an export fails midway, the connection breaks, so that the client notices the incomplete file. */
-export function exportRoutes(app: App, { pool, now }: { pool: pg.Pool; now: () => Date }): void {
-  const send = exportSender()
+type ExportOptions = { pool: pg.Pool; exportLimit: ConcurrencyLimit }
+
+export function exportRoutes(app: App, { pool, exportLimit, now }: ExportOptions & { now: () => Date }): void {
+  const send = exportSender(exportLimit)
   for (const name of TABLES)
     app.get(
       `/v1/export/${name}`,
@@ -141,8 +143,11 @@ function tableFile(
 }
 
 /** The same files for the command line, with an admin key. */
-export function adminExportRoutes(app: App, { pool, admin }: { pool: pg.Pool; admin: RequestAdmin }): void {
-  const send = exportSender()
+export function adminExportRoutes(
+  app: App,
+  { pool, exportLimit, admin }: ExportOptions & { admin: RequestAdmin },
+): void {
+  const send = exportSender(exportLimit)
   for (const name of TABLES)
     app.get(
       `/admin/v1/tenants/:id/export/${name}`,
@@ -168,14 +173,16 @@ export function adminExportRoutes(app: App, { pool, admin }: { pool: pg.Pool; ad
     )
 }
 
-function exportSender() {
-  const exports = openConcurrencyLimit(MAX_EXPORTS)
+/** Bounds the exports of a server, through the data API and the admin API together. */
+export const openExportLimit = (): ConcurrencyLimit => openConcurrencyLimit(MAX_EXPORTS)
+
+function exportSender(exports: ConcurrencyLimit) {
   return async (reply: unknown, { tenantId, name, format, bytes }: Export, inQueue: NextPart): Promise<never> => {
     const end = exports.acquire(tenantId)
     if (!end)
       throw problems.tooManyRequests(
         RETRY_AFTER_S,
-        `Too many exports are running. A tenant can run at most ${MAX_EXPORTS.perTenant} exports at a time. Retry later.`,
+        `Too many exports are running. A server runs at most ${MAX_EXPORTS.perTenant} per tenant and ${MAX_EXPORTS.total} in total at the same time. Retry later.`,
       )
     // Read before the response starts, so that an unavailable database is still a 503.
     const first = await bytes.next().catch(error => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { openExportLimit } from '../../../src/http/export/routes.ts'
 import { openApiDocument } from '../../../src/http/openapi.ts'
 import { adminSurface } from '../../../src/http/surfaces.ts'
 import { openDirectory } from '../../../src/store/tenants/directory.ts'
@@ -16,7 +17,14 @@ type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
 async function open(t: TestContext) {
   const surface = adminSurface({
-    ...{ adminFor, pool, consoleUrl: null, directory: openDirectory({ pool }), now: () => new Date() },
+    ...{
+      adminFor,
+      pool,
+      exportLimit: openExportLimit(),
+      consoleUrl: null,
+      directory: openDirectory({ pool }),
+      now: () => new Date(),
+    },
     disk: { free: () => 0.5, daysLeft: () => null },
   })
   const { app } = await openShell(t, surface.register)
