@@ -48,9 +48,15 @@ export function addExport(program: Command, out: Output): void {
         'kontor export person --tenant acme --email ada@example.com --out ada.json',
       ),
     )
-    .action(async (what, options) => {
+    .action(async (what, options, command) => {
       const { since = null, until = null, format, out: file } = options
-      if (what === PERSON) return exportPerson(options, out)
+      if (what === PERSON) {
+        if (since || until || command.getOptionValueSource('format') === 'cli')
+          throw new UsageError(
+            '--since, --until and --format are not valid for kontor export person, which exports all data of the person as JSON.',
+          )
+        return exportPerson(options, out)
+      }
       if (options.email !== undefined || options.id !== undefined)
         throw new UsageError('--email and --id are only valid for kontor export person.')
       if (since && until && since > until) throw new UsageError('--since must not be after --until.')

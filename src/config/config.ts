@@ -95,9 +95,12 @@ function findConflicts(config: Config): string[] {
       errors.push(
         `${name('processedRetentionMs')} is shorter than ${name(key)}. Set it to at least the same duration, so that repeated events are recognized as long as their results are kept.`,
       )
-  for (const key of ['natsCreds', 'natsSystemUrl', 'natsSynced', 'natsTakeOver'] as const)
-    if (config.natsUrl === null && config[key])
-      errors.push(`${name(key)} is set, but ${name('natsUrl')} is not. Set ${name('natsUrl')}, or unset ${name(key)}.`)
+  for (const [key, needed] of [
+    ...(['natsCreds', 'natsSystemUrl', 'natsSynced', 'natsTakeOver'] as const).map(key => [key, 'natsUrl'] as const),
+    ['natsSystemCreds', 'natsSystemUrl'] as const,
+  ])
+    if (config[needed] === null && config[key])
+      errors.push(`${name(key)} is set, but ${name(needed)} is not. Set ${name(needed)}, or unset ${name(key)}.`)
   const isBucket = config.archiveUrl?.startsWith('s3:') ?? false
   for (const key of ['awsAccessKeyId', 'awsSecretAccessKey'] as const)
     if (isBucket && config[key] === null)
@@ -133,8 +136,8 @@ function signInErrors(config: Config, name: (key: Key) => string): string[] {
   return errors
 }
 
-// Used by tests and benchmarks, not by the server.
-const OTHER_VARIABLES = /^KONTOR_(TEST|BENCH)_/
+// Used by the command line with a remote server, by tests and by benchmarks.
+const OTHER_VARIABLES = /^KONTOR_(?:(?:URL|KEY|TENANT|PROFILE)$|TEST_|BENCH_)/
 
 function unknownVariables(env: NodeJS.ProcessEnv): string[] {
   const known = Object.values(settings).map(setting => setting.name)

@@ -349,7 +349,9 @@ export const settings = {
   logRetentionMs: setting({
     name: 'KONTOR_LOG_RETENTION',
     default: '7d',
-    meaning: 'How long accepted entries stay in the log after they have been processed.',
+    meaning:
+      'How long accepted entries stay in the log after their arrival. The PostgreSQL log keeps unprocessed entries longer; ' +
+      'NATS JetStream does not.',
     expects: 'a duration of at least 1d, for example 7d',
     read: retention,
   }),
@@ -489,8 +491,8 @@ export const settings = {
     default: '64MiB',
     meaning:
       'The maximum size of all request bodies that this process holds between arrival and response. Above it, Kontor ' +
-      'answers requests with 503. One eighth of it, and at least 2 MiB, is reserved for requests that carry their ' +
-      'credential in the body.',
+      'answers requests with 503. Requests that are not authenticated before their body arrives have a separate limit: an ' +
+      'eighth of this size, and at least 2 MiB.',
     expects: 'a size from 1MiB to 16GiB, for example 64MiB',
     read: bytes(2 ** 20, 2 ** 34),
   }),
@@ -579,7 +581,9 @@ export const settings = {
   requestTimeoutMs: setting({
     name: 'KONTOR_REQUEST_TIMEOUT',
     default: '30s',
-    meaning: 'How long a client may take to send a request.',
+    meaning:
+      'How long a client may take to send a request, and how long a database query of a request may take (exports may ' +
+      'take longer).',
     expects: 'a duration from 1s to 10m, for example 30s',
     read: duration(1_000, 600_000),
   }),

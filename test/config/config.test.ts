@@ -138,8 +138,20 @@ test('sign-in requires all of its settings and https', () => {
   assert.notEqual(inspectConfig({ ...whole, ...local }).config, null)
 })
 
+test('the credentials of the system user of NATS require its URL', () => {
+  const nats = { NATS_URL: 'nats://nats-1:4222', KONTOR_NATS_SYSTEM_CREDS: '/etc/kontor/system.creds' }
+  assert.match(inspectConfig(nats).errors.join(), /KONTOR_NATS_SYSTEM_CREDS is set, but KONTOR_NATS_SYSTEM_URL is not/)
+  assert.deepEqual(inspectConfig({ ...nats, KONTOR_NATS_SYSTEM_URL: 'nats://sys:pw@nats-1:4222' }).errors, [])
+})
+
 test('an unknown variable causes a warning with a suggestion', () => {
-  const { config, warnings } = inspectConfig({ KONTOR_SURFACE: 'data', KONTOR_TEST_ANYTHING: '1' })
+  const ofCommands = {
+    KONTOR_URL: 'https://kontor.example.com',
+    KONTOR_KEY: 'k',
+    KONTOR_TENANT: 't',
+    KONTOR_PROFILE: 'p',
+  }
+  const { config, warnings } = inspectConfig({ KONTOR_SURFACE: 'data', KONTOR_TEST_ANYTHING: '1', ...ofCommands })
   assert.notEqual(config, null)
   assert.deepEqual(warnings, ['KONTOR_SURFACE is not a setting and is ignored. Did you mean KONTOR_SURFACES?'])
 })

@@ -497,6 +497,12 @@ test('the command line exports all data of a person as JSON, by e-mail', async (
     assert.ok(types.has(type), `${type} in ${[...types]}`)
   assert.doesNotMatch(done.out, /visitor-of-ben/)
   assert.equal((await kontor('export', 'person', '--tenant', tenant.name)).code, 2)
+  const ada = ['export', 'person', '--tenant', tenant.name, '--email', 'ada.lovelace@example.com']
+  for (const option of [
+    ['--format', 'ndjson'],
+    ['--since', '2026-01-01'],
+  ])
+    assert.match((await kontor(...ada, ...option)).err, /not valid for kontor export person/, option.join(' '))
   const nowhere = ['--out', '/no-such-folder/ada.json', '--email']
   const unwritten = await kontor('export', 'person', '--tenant', tenant.name, ...nowhere, 'ada.lovelace@example.com')
   assert.deepEqual([unwritten.code, unwritten.err.includes('cannot be written: no such file or directory')], [2, true])
