@@ -30,7 +30,8 @@ npm run torture -- overload [--seconds 60] [--factor 10] [--only record,track-ha
 npm run torture -- --list
 
 Sends load to every surface, injects random faults and records every acknowledged request. Afterwards it checks that the stored data
-matches. --load: factor of the default load. --patience: maximum seconds for a recovery. --memory-mb: maximum memory of a process.
+matches. --load: factor of the default load. --scale: factor of the pauses between faults. --patience: maximum seconds for a
+recovery. --memory-mb: maximum memory of a process.
 A failure prints its seed, which reproduces the run.`
 
 function faultsNamed(names: string | undefined) {

@@ -246,7 +246,7 @@ export const SentMessage = Type.Object(
     examples: [
       {
         id: 'msg_019c1234-5678-7000-8abc-def012345678',
-        body: '{"type":"event.created","timestamp":"2026-01-31T09:30:00.000Z","data":{}}',
+        body: '{"id":"msg_019c1234-5678-7000-8abc-def012345678","type":"event.page_view","timestamp":"2026-01-31T09:30:00.000Z","data":{}}',
       },
     ],
   },

@@ -26,8 +26,9 @@ const NOTES = `
 A sample is a request body as documented by its sender, with new ids each time. Kontor sends tracking events to the event API, with
 a temporary tracking key. It sends webhooks to the source of the same provider, signed with the secret of the source. For a source
 without a signing secret, give its token with --token.
-Stripe's samples are in test mode (livemode: false): lists show them, but reports do not count them. With --set livemode=true, Kontor
-treats them as real data. Kontor treats all other samples as real data: lists and reports include them.
+Stripe's samples (livemode: false) and Shopify's orders (test: true) are test data: lists show them, but reports do not count them.
+With --set livemode=true or --set test=false, Kontor treats them as real data. Kontor treats all other samples as real data: lists and
+reports include them.
 
 Prints one JSON object per request. Exit code 1 if a request is not accepted.`
 

@@ -16,7 +16,10 @@ export class KontorError extends Error {
   override name = 'KontorError'
   /** The HTTP status; 0 if there was no response. */
   readonly status: number
-  /** Stable error code: Kontor's code, or network_error, timeout, invalid_answer, queue_full, invalid_event, closed. */
+  /**
+   * Stable error code: Kontor's code, or network_error, timeout, invalid_answer, http_error, queue_full, invalid_event, events_rejected,
+   * storage_failed, closed.
+   */
   readonly code: string
   /** Include it when you contact the operator about this call. */
   readonly requestId: string | null

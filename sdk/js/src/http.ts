@@ -13,7 +13,7 @@ export type FetchAnswer = {
 }
 
 export type RetryOptions = {
-  /** Number of retries after a network failure, 429 or 5xx. Default 5; 0 disables retries. */
+  /** Number of retries after a network failure, 408, 429, 5xx or an unreadable answer. Default 5; 0 disables retries. */
   maxRetries?: number
   /** First pause between attempts. It doubles each time, up to 8 s. Default 250. */
   retryDelayMs?: number

@@ -114,9 +114,7 @@ export async function dropQueuedBefore(db: Db, before: Date): Promise<void> {
   )
 }
 
-/** Erases personal data in the outbox. A message that is deleted here is not sent, even if it is queued. */
-
-/** Deletes messages about these events and the stored responses of receivers. */
+/** Deletes messages about these events and the stored responses of receivers. A deleted message is not sent, even if it is queued. */
 export async function deleteEventMessages(db: Db, tenantId: number, eventIds: string[]): Promise<void> {
   const { rowCount } = await db.query('delete from outbox where tenant_id = $1 and id = any($2::uuid[])', [
     tenantId,

@@ -225,7 +225,7 @@ export async function excessOf(db: Db, role: string): Promise<string[]> {
          or has_any_column_privilege($1, c.oid, 'select, insert, update'))
        and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
      union all
-     select 'make tables in the schema ' || n.nspname from pg_namespace n
+     select 'create tables in the schema ' || n.nspname from pg_namespace n
      where n.nspname !~ '^pg_' and has_schema_privilege($1, n.oid, 'create')
      limit 3`,
     [role],
