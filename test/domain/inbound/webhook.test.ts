@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { InboundContext } from '../../../src/domain/events/types.ts'
+import { TIME_FORMAT } from '../../../src/domain/time.ts'
 import { ENTRY_ID, inboundContext, inboundEvent, RECEIVED_AT, received } from '../events/received.ts'
 
 const message = (body: unknown, settings: Partial<InboundContext> = {}) =>
@@ -152,8 +153,18 @@ test("a webhook's own time is used if it has one", () => {
   assert.deepEqual(times, ['2024-12-30T20:26:10.344Z', '2024-12-30T20:26:10.344Z'])
   const at = (occurred_at: unknown) => inboundEvent({ event_type: 'x', occurred_at })
   assert.equal(at('2025-01-01T10:00:00Z').occurredAt.toISOString(), '2025-01-01T10:00:00.000Z')
-  assert.deepEqual(at('soon').occurredAt, RECEIVED_AT)
   assert.equal(at('2026-01-01T10:00:00Z').meta.client_time, '2026-01-01T10:00:00Z')
+})
+
+test('an unreadable time is rejected beside a payload, and shown if the body is arbitrary', () => {
+  for (const occurred_at of ['soon', '', '2026-02-30', '2025-01-01 10:00:00', 1_735_725_600]) {
+    const words = message({ event_type: 'x', occurred_at, payload: {} })
+    assert.equal(words, `occurred_at must be ${TIME_FORMAT}`, `${occurred_at}`)
+    const event = inboundEvent({ event_type: 'x', occurred_at })
+    assert.deepEqual([event.occurredAt, event.meta.client_time], [RECEIVED_AT, occurred_at])
+  }
+  assert.equal('client_time' in inboundEvent({ event_type: 'x', occurred_at: null, payload: {} }).meta, false)
+  assert.equal('client_time' in inboundEvent({ event_type: 'x', occurred_at: { at: 'x'.repeat(1_000) } }).meta, false)
 })
 
 test('an array is a batch, a field called batch is not', () => {

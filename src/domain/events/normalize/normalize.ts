@@ -41,6 +41,7 @@ import {
   readItems,
   readTrack,
   type Sizes,
+  timeField,
   tooManyBytes,
   tooManyItems,
   trackPayload,
@@ -254,6 +255,7 @@ function buildEvent(
   const trusted = inbound !== null || context.trusted === true
   // Servers import old events. An old time from a public tracking key is most likely wrong or forged.
   const { at, replaced } = occurredAt(draft.ownTime, draft.sentAt, receivedAt, trusted ? null : floorMs)
+  const isTimeIgnored = replaced || (draft.ownTime === null && isShortScalar(draft.clientTime))
   const isTracking = context.route === 'track' || isNative(items.values[index] as JsonObject, context)
   const source = inbound ? inbound.sourceType : isTracking ? 'tracking' : 'cdp'
   return {
@@ -280,7 +282,7 @@ function buildEvent(
     subject: draft.subject,
     context: draft.context,
     headers: context.headers,
-    meta: buildMeta(context, index, items, draft, { generated, replaced, sanitized }),
+    meta: buildMeta(context, index, items, draft, { generated, replaced: isTimeIgnored, sanitized }),
   }
 }
 
@@ -378,7 +380,8 @@ function readWebhook(
   }
   const subject = wrapped && isObject(item.payload) ? item.payload : (provider?.subject ?? item)
   const object = stripeObject(subject) ?? subject
-  const ownTime = provider?.ownTime ?? readOwnTime(item, subject)
+  const time = wrapped ? timeField(item.occurred_at, 'occurred_at', errors) : readOwnTime(item, subject)
+  const ownTime = provider?.ownTime ?? time
   return {
     ...readEventType(item, provider ? provider.eventType : item.event_type, context.eventTypeOverride, errors),
     kind: null,
@@ -391,7 +394,7 @@ function readWebhook(
     email: parseEmail(object.email),
     subject,
     context: null,
-    clientTime: ownTime && (item.occurred_at ?? ownTime.toISOString()),
+    clientTime: item.occurred_at ?? ownTime?.toISOString() ?? null,
     ownTime,
     sentAt: null,
     userAgent: null,
@@ -432,10 +435,16 @@ function readProviderFields(item: JsonObject, context: InboundContext): Provider
   return { eventType: item.type as string, eventId: item.id as string, subject: item }
 }
 
+function isShortScalar(value: unknown): boolean {
+  return typeof value === 'number' || (typeof value === 'string' && value.length <= MAX_TIME_LENGTH)
+}
+
 function readTime(value: unknown): Date | null {
   const at = readInstant(value)
   return at === null ? null : new Date(at)
 }
+
+const MAX_TIME_LENGTH = 100
 
 const ID_REQUIRED = 'the event has no id, so a repeat cannot be detected; the source requires one (require_event_id)'
 
@@ -473,7 +482,10 @@ function providerEventId(item: JsonObject, subject: JsonObject, context: Inbound
   return looseId(item.provider_event_id) ?? looseId(context.headers['webhook-id'])
 }
 
-/** `occurred_at`, or `created` of a Stripe event: Unix time, or ISO 8601 in a thin event. A wrong time is no validation error, because the body is arbitrary. */
+/**
+ * Of an arbitrary body: `occurred_at`, or `created` of a Stripe event: Unix time, or ISO 8601 in a thin event. A wrong time is no validation
+ * error, because the field may mean something else; `meta.client_time` shows it.
+ */
 function readOwnTime(item: JsonObject, subject: JsonObject): Date | null {
   if (item.occurred_at !== undefined) return parseTimestamp(item.occurred_at)
   return isStripeEvent(subject) ? readTime(subject.created) : null

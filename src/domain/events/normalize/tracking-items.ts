@@ -71,7 +71,7 @@ export function looseId(value: unknown): string | null {
   return typeof value === 'string' && value !== '' && value.length <= MAX_ID_LENGTH ? value : null
 }
 
-function timeField(value: unknown, field: string, errors: ValidationError[]): Date | null {
+export function timeField(value: unknown, field: string, errors: ValidationError[]): Date | null {
   if (value === undefined || value === null) return null
   const time = parseTimestamp(value)
   if (!time) errors.push({ pointer: `/${field}`, message: `${field} must be ${TIME_FORMAT}` })
