@@ -53,6 +53,12 @@ test('any page size gives the same records in the same order', async () => {
   }
 })
 
+test('a cursor of another list is 400', async () => {
+  const cursor = encodeURIComponent((await api.get('/v1/contacts?limit=1')).body.next_cursor)
+  const { status, body } = await api.get(`/v1/orders?cursor=${cursor}`)
+  assert.deepEqual([status, body.errors[0].pointer], [400, '/cursor'])
+})
+
 test('a limit above 100 is served as 100; below 1 or no integer is 400', async () => {
   for (const limit of ['101', '1000000']) {
     assert.equal((await api.get(`/v1/contacts?limit=${limit}`)).body.results.length, 100)
@@ -97,9 +103,9 @@ test('updated_since selects later changes, with include_deleted also deletes', a
 
 test('a cursor with a time or id that PostgreSQL cannot read is not an internal error', async () => {
   for (const parts of [
-    ['2026-01-01T00:00:00,5Z', 'a'],
-    ['2026-01-01T00:00:00.5Z', 'a\u0000b'],
-    ['2026-01-01', '\ud800'],
+    ['contact', '2026-01-01T00:00:00,5Z', 'a'],
+    ['contact', '2026-01-01T00:00:00.5Z', 'a\u0000b'],
+    ['contact', '2026-01-01', '\ud800'],
   ]) {
     const cursor = Buffer.from(JSON.stringify(parts)).toString('base64url')
     const { status } = await api.get(`/v1/contacts?cursor=${cursor}`)
@@ -112,8 +118,8 @@ test('an invalid time or cursor is 400', async () => {
     'updated_since=yesterday',
     'cursor=x',
     'cursor=',
-    `cursor=${Buffer.from('["2026","a","b"]').toString('base64url')}`,
-    `cursor=${Buffer.from('["no time","a"]').toString('base64url')}`,
+    `cursor=${Buffer.from('["contact","2026","a","b"]').toString('base64url')}`,
+    `cursor=${Buffer.from('["contact","no time","a"]').toString('base64url')}`,
     `cursor=${Buffer.from('[1,2]').toString('base64url')}`,
     'include_deleted=perhaps',
   ]) {

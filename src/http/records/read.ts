@@ -86,8 +86,13 @@ function buildList(
   query: Static<typeof ListQuery>,
 ): ListOfPortions<ListedRecord> {
   // Any string can be an id.
-  const begin = decodeCursor(query.cursor, isTimestamp, () => true)
-  const after = begin && { changedAt: timestampText(begin[0])!, id: storableText(begin[1]) }
+  const begin = decodeCursor(
+    query.cursor,
+    type => type === entityType,
+    isTimestamp,
+    () => true,
+  )
+  const after = begin && { changedAt: timestampText(begin[1])!, id: storableText(begin[2]) }
   return {
     limit: rowLimit(query),
     read: (limit, last) =>
@@ -99,7 +104,7 @@ function buildList(
         after: last ?? after,
       }),
     text: row => recordText(row, query.include_deleted),
-    placeOf: ({ changedAt, id }) => [changedAt, id],
+    placeOf: ({ changedAt, id }) => [entityType, changedAt, id],
     end: cursor => `],"next_cursor":${JSON.stringify(cursor)}}`,
   }
 }
