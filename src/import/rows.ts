@@ -167,7 +167,9 @@ const MAX_LINE_CHARS = 8 * 1_048_576
 export async function* ndjsonRows(chunks: AsyncIterable<string>): AsyncGenerator<(Row | Rejection)[]> {
   let rest = ''
   let line = 0
+  let isEmpty = true
   for await (const chunk of chunks) {
+    isEmpty &&= chunk.trim() === ''
     const lines = (rest + chunk).split('\n')
     rest = lines.pop()!
     if (rest.length > MAX_LINE_CHARS)
@@ -176,6 +178,7 @@ export async function* ndjsonRows(chunks: AsyncIterable<string>): AsyncGenerator
       )
     yield lines.flatMap(text => parseLine(text, ++line) ?? [])
   }
+  if (isEmpty) throw new FileError('The file is empty. It must contain one JSON object per line.')
   const last = parseLine(rest, ++line)
   yield last ? [last] : []
 }
@@ -199,8 +202,10 @@ export async function* jsonTexts(
   let text = ''
   let [at, depth, start, line, startLine] = [0, 0, -1, 1, 1]
   let isInString = false
+  let isEmpty = true
   for await (const chunk of chunks) {
     text += chunk
+    isEmpty &&= chunk.trim() === ''
     const texts: { line: number; text: string }[] = []
     for (; at < text.length; at++) {
       const c = text[at]!
@@ -229,5 +234,6 @@ export async function* jsonTexts(
       )
     yield texts
   }
+  if (isEmpty) throw new FileError('The file is empty. It must contain JSON objects.')
   if (start >= 0) yield [{ line: startLine, column: null, reason: 'the JSON value that starts here is incomplete' }]
 }

@@ -146,6 +146,15 @@ test('a file that is not CSV or lacks a column is rejected with a reason', async
     assert.match(run.err, words)
     assert.equal(run.out, '')
   }
+  const empty = join(await temporaryDirectory(t), 'empty.ndjson')
+  for (const content of ['', ' \n\n']) {
+    await writeFile(empty, content)
+    for (const what of ['events', 'products', 'stripe']) {
+      const run = await kontor('import', what, empty, '--tenant', tenant.name, '--url', server.url)
+      assert.deepEqual([run.code, run.out], [1, ''], what)
+      assert.match(run.err, /The file is empty\./)
+    }
+  }
   const { file } = await imported(t, tenant, 'products', 'id,sourceUpdatedAt\n')
   await writeFile(file, Buffer.from([0x69, 0x64, 0x2c, 0xe4, 0x0a]))
   assert.match(
