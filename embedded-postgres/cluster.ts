@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { chmod, readFile, realpath, rm } from 'node:fs/promises'
+import { chmod, readFile, realpath, rm, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
@@ -145,6 +145,9 @@ function release(installation: Installation, usage: string, user: User): Promise
 async function prepareDataDirectory(path: string): Promise<string> {
   // 711 for root: PostgreSQL's user must be able to enter. The files in it have their own modes.
   const mode = isRoot() ? 0o711 : 0o700
+  const found = await stat(path).catch(() => null)
+  if (found?.isDirectory() === false)
+    throw new EmbeddedError(`${resolve(path)} is not a directory. Use another data directory.`)
   const outermost = await createDirectories(resolve(path), mode)
   for (let dir = resolve(path); outermost && dir.startsWith(resolve(outermost)); dir = dirname(dir)) {
     await chmod(dir, mode)

@@ -125,6 +125,12 @@ test('data of another PostgreSQL major version is refused with advice', async t 
   await assert.rejects(ownCluster({ dataDir, log: silent }), /written by PostgreSQL 16.*pg_upgrade/)
 })
 
+test('a data directory that is a file is refused by that reason', async t => {
+  const dataDir = join(await temporaryDirectory(t, 'data'), 'file')
+  await writeFile(dataDir, 'x')
+  await assert.rejects(ownCluster({ dataDir, log: silent }), /file is not a directory\. Use another data directory/)
+})
+
 test('a data directory that links to a missing cluster is refused, not initialized again', async t => {
   const dataDir = join(await temporaryDirectory(t, 'data'), 'data')
   await mkdir(dataDir)
