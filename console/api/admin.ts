@@ -247,7 +247,7 @@ type Subject = { tenant: string; confirm_profile: boolean } & ({ email: string }
 export const privacy = {
   /** The last 100 receipts, newest first. */
   erasures: (tenant: string, signal?: Signal) =>
-    requestAdmin<List<ErasureReceipt>>('/erasures', { query: { tenant }, signal }),
+    requestAdmin<List<ErasureReceipt>>('/erasures', { query: { tenant, limit: 100 }, signal }),
   suppressions: (tenant: string, signal?: Signal) =>
     requestAdmin<SuppressionList>('/suppressions', { query: { tenant }, signal }),
   previewErasure: (subject: Subject) =>

@@ -166,12 +166,14 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
       return toReceipt(erasure)
     },
     /** Newest first. */
-    async list(tenant: string): Promise<ErasureReceipt[]> {
+    async list({ tenant, ...page }: ErasurePage): Promise<ErasureReceipt[]> {
       const { id } = await requireTenant(pool, actor, tenant)
-      return (await listErasures(pool, id, 100)).map(toReceipt)
+      return (await listErasures(pool, id, page)).map(toReceipt)
     },
   }
 }
+
+type ErasurePage = { tenant: string; limit: number; before?: { at: Date; id: string } | undefined }
 
 function toReceipt({ status, receipt }: StoredErasure): ErasureReceipt {
   return { ...JSON.parse(receipt), status: status === 'completed' ? 'completed' : 'running' }

@@ -142,7 +142,7 @@ test('an erasure deletes all data of one person only, and its receipt identifies
   assert.match(receipt.notes.join(' '), /Raw requests .* stay in the log until its retention ends/)
   assert.ok((await tracesOf(server, tenant, 'ben@example.com')).length > 5)
   const list = await server.request(`/admin/v1/erasures?tenant=${tenant.id}`, { key: adminKey })
-  assert.deepEqual(list.body.results, [receipt])
+  assert.deepEqual(list.body, { results: [receipt], next_cursor: null })
 })
 
 test('late data does not restore an erased person, new data creates a new person', async () => {
@@ -273,6 +273,22 @@ test('only an admin key can erase, and only with a valid identifier', async () =
   await erase({ tenant: other.id, email: 'ada@example.com' })
   assert.equal((await events(tenant)).length, 8)
   assert.equal((await events(other)).length, 4)
+})
+
+test('all receipts are listed, page by page, the newest first', async () => {
+  const tenant = await server.anotherTenant('receipts')
+  const ids: string[] = []
+  for (const name of ['a', 'b', 'c'])
+    ids.unshift((await erase({ tenant: tenant.id, email: `${name}@example.com`, suppress: true })).id)
+  const listed: string[] = []
+  let cursor: string | null = ''
+  for (; cursor !== null; ) {
+    const path: string = `/admin/v1/erasures?tenant=${tenant.id}&limit=2${cursor && `&cursor=${cursor}`}`
+    const { body }: { body: Row } = await server.request(path, { key: adminKey })
+    listed.push(...body.results.map((receipt: Row) => receipt.id))
+    cursor = body.next_cursor
+  }
+  assert.deepEqual(listed, ids)
 })
 
 test('a parked item is erased too, and the other items of its batch stay parked', async () => {
@@ -606,11 +622,11 @@ test('an interrupted erasure continues, and counts nothing twice', async t => {
   )
   await ended
   await release()
-  const [left] = (await server.admin.erasures.list(tenant.id)) as Row[]
+  const [left] = (await server.admin.erasures.list({ tenant: tenant.id, limit: 10 })) as Row[]
   assert.deepEqual([left.status, left.erased.events, left.erased.identities], ['running', 5, 0])
   await server.pool.query(`update erasures set seen_at = seen_at - interval '1 minute'`)
   await resumeErasures(server)
-  const [done] = (await server.admin.erasures.list(tenant.id)) as Row[]
+  const [done] = (await server.admin.erasures.list({ tenant: tenant.id, limit: 10 })) as Row[]
   assert.deepEqual([done.status, done.erased.events, done.erased.identities], ['completed', 5, 4])
   assert.ok((await tracesOf(server, tenant, 'ada@example.com')).every(found => found.startsWith('log:')))
 })

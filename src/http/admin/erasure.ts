@@ -40,7 +40,7 @@ const NewErasure = Type.Object(
 )
 
 export function erasureRoutes(app: App, parts: { admin: RequestAdmin }): void {
-  const { route, list, work } = adminRoutes(app, parts, 'Admin: people')
+  const { route, pages, work } = adminRoutes(app, parts, 'Admin: people')
   work('/admin/v1/erasures', {
     summary: 'Erase a person',
     description:
@@ -57,14 +57,15 @@ export function erasureRoutes(app: App, parts: { admin: RequestAdmin }): void {
     returns: ErasureReceipt,
     run: (admin, { params }) => admin.erasures.show(params.id),
   })
-  list('/admin/v1/erasures', {
+  pages('/admin/v1/erasures', {
     summary: 'List erasures',
     description:
-      'The last 100 receipts of a tenant, newest first. They contain no personal data; find the receipt of a person by `subject_hash`.',
+      'The receipts of a tenant, newest first. They contain no personal data; find the receipt of a person by `subject_hash`.',
     problems: [404],
-    query: ofTenant,
+    query: ofTenant.properties,
     item: ErasureReceipt,
-    run: (admin, { query }) => admin.erasures.list(query.tenant),
+    run: (admin, { query }, { limit, after }) => admin.erasures.list({ ...query, limit, before: after }),
+    placeOf: ({ requested_at, id }) => [requested_at, id],
   })
 }
 

@@ -86,11 +86,17 @@ export async function findErasure(db: Db, id: string): Promise<StoredErasure | n
   return rows[0] ?? null
 }
 
-export async function listErasures(db: Db, tenantId: number, limit: number): Promise<StoredErasure[]> {
+/** The newest first. `before`: only those that come later in this order. */
+export async function listErasures(
+  db: Db,
+  tenantId: number,
+  { limit, before }: { limit: number; before?: { at: Date; id: string } | undefined },
+): Promise<StoredErasure[]> {
   const { rows } = await db.query<StoredErasure>(
     `select ${ERASURE} from erasures
-     where tenant_id = $1 order by requested_at desc, id desc limit $2`,
-    [tenantId, limit],
+     where tenant_id = $1 and ($3::timestamptz is null or (requested_at, id) < ($3, $4::uuid))
+     order by requested_at desc, id desc limit $2`,
+    [tenantId, limit, before?.at ?? null, before?.id ?? null],
   )
   return rows
 }
