@@ -36,6 +36,8 @@ test('an unreadable status, amount or interval is on the event, in the issues an
     canonical('subscription.updated', subscription('s1', { status: 'activ' })),
     canonical('subscription.updated', subscription('s2', {}, { unit_amount: 'forty-nine' })),
     canonical('subscription.updated', subscription('s3', {}, { interval: 'fortnight' })),
+    canonical('subscription.updated', subscription('s4', {}, { unit_amount: 1e8, quantity: 1e6 })),
+    canonical('subscription.updated', subscription('s5', {}, { unit_amount: 1e7, quantity: 1e6 })),
     canonical('invoice.updated', {
       id: 'in_1',
       status: 'payed',
@@ -58,6 +60,7 @@ test('an unreadable status, amount or interval is on the event, in the issues an
     'Subscription s1: `status` cannot be read: "activ"',
     'Subscription s2: `items[0].unit_amount` cannot be read: "forty-nine"',
     'Subscription s3: `items[0].interval` cannot be read: "fortnight"',
+    'Subscription s4: `items[0].unit_amount` cannot be read: 100000000',
     'Invoice in_1: `status` cannot be read: "payed"',
     'Invoice in_1: `total` cannot be read: "€10"',
     'Refund re_1: `amount` cannot be read: "ten"',
@@ -69,7 +72,7 @@ test('an unreadable status, amount or interval is on the event, in the issues an
     'invoice `total` cannot be read 1',
     'refund `amount` cannot be read 1',
     'subscription `items[].interval` cannot be read 1',
-    'subscription `items[].unit_amount` cannot be read 1',
+    'subscription `items[].unit_amount` cannot be read 2',
     'subscription `status` cannot be read 1',
   ])
   assert.equal(found.find(({ cause }) => cause.startsWith('subscription `status`'))!.example_id, of)

@@ -60,7 +60,8 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
   },
   missing_price: {
     reason: 'The item has no readable price in the currency of the subscription.',
-    fixHint: 'Send `unit_amount` (zero or more, in major units) and, if not 1, `quantity`.',
+    fixHint:
+      'Send `unit_amount` (zero or more, in major units) and, if not 1, `quantity`. Together they are at most 10^15 minor units.',
   },
   one_time_price: {
     reason: 'The item is billed once and does not recur.',

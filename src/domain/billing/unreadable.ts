@@ -1,6 +1,6 @@
 /** Values of a billing object that are present and cannot be read. Reports warn about them, because they look like missing values. */
 
-import { knownCurrency, parseDecimal } from '../money.ts'
+import { knownCurrency, MAX_MINOR, minorDigits, parseDecimal } from '../money.ts'
 import {
   type Fields,
   isInvoiceStatus,
@@ -74,11 +74,20 @@ function discountErrors(owner: Fields, prefix: string): Unreadable[] {
   return checkList(owner.discounts, `${prefix}discounts`, (entry, path) => checkFields(entry, path, DISCOUNT))
 }
 
-function itemErrors(item: Fields, prefix: string): Unreadable[] {
+/** MRR excludes amounts above MAX_MINOR: their sums would not be exact. */
+function isTooLarge({ unit_amount, quantity = 1 }: Fields, currency: unknown): boolean {
+  const [price, count] = [parseDecimal(unit_amount), parseDecimal(quantity)]
+  if (!price || !count) return false
+  const digits = price.digits * count.digits * 10n ** BigInt(minorDigits(knownCurrency(currency) ?? 'EUR'))
+  return digits > BigInt(MAX_MINOR) * 10n ** BigInt(price.scale + count.scale)
+}
+
+function itemErrors(item: Fields, prefix: string, currency: unknown): Unreadable[] {
   const isTiered = readList(item.tiers).length > 0
   const areTiersRead = readTiers(item.tiers, item.tiers_mode, (tier, name) => readDecimalText(tier[name])) !== null
   return [
     ...checkFields(item, prefix, ITEM),
+    ...(isTooLarge(item, currency) ? [{ field: `${prefix}unit_amount`, value: shorten(item.unit_amount) }] : []),
     ...(isTiered && !areTiersRead ? [{ field: `${prefix}tiers`, value: shorten(item.tiers) }] : []),
     ...discountErrors(item, prefix),
   ]
@@ -90,7 +99,7 @@ export function findUnreadable(kind: 'subscription' | 'invoice' | 'refund', obje
     kind === 'subscription'
       ? [
           ...checkFields(object, '', SUBSCRIPTION),
-          ...checkList(object.items, 'items', itemErrors),
+          ...checkList(object.items, 'items', (item, prefix) => itemErrors(item, prefix, object.currency)),
           ...discountErrors(object, ''),
         ]
       : checkFields(object, '', kind === 'invoice' ? INVOICE : REFUND)
