@@ -178,7 +178,7 @@ function CurrencyControl(): VNode {
       <select id="currency" onChange=${choose}>
         ${codes.map(code => html`<option value=${code} selected=${code === reportCurrency.value}>${code}</option>`)}
         ${reporting !== null && html`<option value=${REPORTING} selected=${isReporting.value}>All, in ${reporting}</option>`}
-        ${reporting === null && codes.length > 1 && isAdmin.value && html`<option value=${UNSET}>All currencies (set up in Settings) …</option>`}
+        ${reporting === null && codes.length > 1 && isAdmin.value && html`<option value=${UNSET}>All currencies …</option>`}
       </select>
     </label>
   `

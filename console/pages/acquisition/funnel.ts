@@ -120,7 +120,7 @@ function FunnelForm({ types, steps, within_days, device, breakdown }: FunnelForm
     fields.map((value, i) =>
       h(TextField, {
         ...{ id: `step${i}`, label: `Step ${i + 1}`, value, size: 14, list: 'funnel-types' },
-        placeholder: i === 0 ? 'page:/pricing*' : 'Event type or page:/…',
+        placeholder: i === 0 ? 'page:/pricing*' : 'Event or page:/…',
       }),
     ),
     h(SelectField, { id: 'within_days', label: 'Within', value: within_days, options: WINDOWS }),
