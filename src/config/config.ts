@@ -96,9 +96,12 @@ function findConflicts(config: Config): string[] {
         `${name('processedRetentionMs')} is shorter than ${name(key)}. Set it to at least the same duration, so that repeated events are recognized as long as their results are kept.`,
       )
   for (const [key, needed] of [
-    ...(['natsCreds', 'natsSystemUrl', 'natsSynced', 'natsTakeOver'] as const).map(key => [key, 'natsUrl'] as const),
-    ['natsSystemCreds', 'natsSystemUrl'] as const,
-  ])
+    ['natsCreds', 'natsUrl'],
+    ['natsSystemUrl', 'natsUrl'],
+    ['natsSynced', 'natsUrl'],
+    ['natsTakeOver', 'natsUrl'],
+    ['natsSystemCreds', 'natsSystemUrl'],
+  ] as const)
     if (config[needed] === null && config[key])
       errors.push(`${name(key)} is set, but ${name(needed)} is not. Set ${name(needed)}, or unset ${name(key)}.`)
   const isBucket = config.archiveUrl?.startsWith('s3:') ?? false

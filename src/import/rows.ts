@@ -163,13 +163,21 @@ function newlinesIn(text: string): number {
 // A record may have 1 MiB, and a batch 8 MiB.
 const MAX_LINE_CHARS = 8 * 1_048_576
 
+/** Throws at the end of a file that contains only white space. */
+async function* notEmpty(chunks: AsyncIterable<string>, expected: string): AsyncGenerator<string> {
+  let isEmpty = true
+  for await (const chunk of chunks) {
+    isEmpty &&= chunk.trim() === ''
+    yield chunk
+  }
+  if (isEmpty) throw new FileError(`The file is empty. It must contain ${expected}.`)
+}
+
 /** One JSON object per line. */
 export async function* ndjsonRows(chunks: AsyncIterable<string>): AsyncGenerator<(Row | Rejection)[]> {
   let rest = ''
   let line = 0
-  let isEmpty = true
-  for await (const chunk of chunks) {
-    isEmpty &&= chunk.trim() === ''
+  for await (const chunk of notEmpty(chunks, 'one JSON object per line')) {
     const lines = (rest + chunk).split('\n')
     rest = lines.pop()!
     if (rest.length > MAX_LINE_CHARS)
@@ -178,7 +186,6 @@ export async function* ndjsonRows(chunks: AsyncIterable<string>): AsyncGenerator
       )
     yield lines.flatMap(text => parseLine(text, ++line) ?? [])
   }
-  if (isEmpty) throw new FileError('The file is empty. It must contain one JSON object per line.')
   const last = parseLine(rest, ++line)
   yield last ? [last] : []
 }
@@ -202,10 +209,8 @@ export async function* jsonTexts(
   let text = ''
   let [at, depth, start, line, startLine] = [0, 0, -1, 1, 1]
   let isInString = false
-  let isEmpty = true
-  for await (const chunk of chunks) {
+  for await (const chunk of notEmpty(chunks, 'JSON objects')) {
     text += chunk
-    isEmpty &&= chunk.trim() === ''
     const texts: { line: number; text: string }[] = []
     for (; at < text.length; at++) {
       const c = text[at]!
@@ -234,6 +239,5 @@ export async function* jsonTexts(
       )
     yield texts
   }
-  if (isEmpty) throw new FileError('The file is empty. It must contain JSON objects.')
   if (start >= 0) yield [{ line: startLine, column: null, reason: 'the JSON value that starts here is incomplete' }]
 }

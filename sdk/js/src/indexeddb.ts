@@ -36,7 +36,8 @@ const page = globalThis as unknown as Page
 export function indexedDbStorage(name = 'kontor'): EventStorage {
   const opened = open(name)
   const keys = new Map<string, unknown>()
-  /** Where events are kept that were not yet written when the page ended: the browser aborts open transactions. */
+  // A browser aborts open transactions when the page ends. The page then stores their events in localStorage, under this prefix, and
+  // `load` of the next page moves them to IndexedDB.
   const left = `${name}-left-`
   const unwritten = new Set<StoredEvent>()
   page.addEventListener?.('pagehide', () => {

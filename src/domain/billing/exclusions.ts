@@ -61,7 +61,7 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
   missing_price: {
     reason: 'The item has no readable price in the currency of the subscription.',
     fixHint:
-      'Send `unit_amount` (zero or more, in major units) and, if not 1, `quantity`. Together they are at most 10^15 minor units.',
+      'Send `unit_amount` (zero or more, in major units) and, if not 1, `quantity`. Their product can be at most 10^15 minor units (such as cents).',
   },
   one_time_price: {
     reason: 'The item is billed once and does not recur.',

@@ -1,6 +1,6 @@
 /** Values of a billing object that are present and cannot be read. Reports warn about them, because they look like missing values. */
 
-import { knownCurrency, MAX_MINOR, minorDigits, parseDecimal } from '../money.ts'
+import { decimalToMinor, knownCurrency, parseDecimal } from '../money.ts'
 import {
   type Fields,
   isInvoiceStatus,
@@ -74,12 +74,12 @@ function discountErrors(owner: Fields, prefix: string): Unreadable[] {
   return checkList(owner.discounts, `${prefix}discounts`, (entry, path) => checkFields(entry, path, DISCOUNT))
 }
 
-/** MRR excludes amounts above MAX_MINOR: their sums would not be exact. */
+/** MRR excludes an amount that is too large for exact sums. */
 function isTooLarge({ unit_amount, quantity = 1 }: Fields, currency: unknown): boolean {
   const [price, count] = [parseDecimal(unit_amount), parseDecimal(quantity)]
   if (!price || !count) return false
-  const digits = price.digits * count.digits * 10n ** BigInt(minorDigits(knownCurrency(currency) ?? 'EUR'))
-  return digits > BigInt(MAX_MINOR) * 10n ** BigInt(price.scale + count.scale)
+  const total = { digits: price.digits * count.digits, scale: price.scale + count.scale }
+  return decimalToMinor(total, knownCurrency(currency) ?? 'EUR') === null
 }
 
 function itemErrors(item: Fields, prefix: string, currency: unknown): Unreadable[] {

@@ -60,9 +60,9 @@ const DESCRIPTION =
 type Export = { tenantId: number; name: string; format: Format; bytes: AsyncGenerator<Uint8Array> }
 type NextPart = <Part>(read: () => Promise<Part>) => Promise<Part>
 
-/** Whole tables as files. If an export fails midway, the connection breaks, so that the client notices the incomplete file. */
 type ExportOptions = { pool: pg.Pool; exportLimit: ConcurrencyLimit }
 
+/** Whole tables as files. If an export fails midway, the connection breaks, so that the client notices the incomplete file. */
 export function exportRoutes(app: App, { pool, exportLimit, now }: ExportOptions & { now: () => Date }): void {
   const send = exportSender(exportLimit)
   for (const name of TABLES)

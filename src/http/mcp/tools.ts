@@ -38,8 +38,7 @@ const NO_ENTITY_TYPE = `entityType must be one of ${ENTITY_TYPES.join(', ')}`
 /** The arguments of a tool as received: query parameters, and its own. */
 export type Arguments = Record<string, unknown>
 
-/** Selects the movements behind a result: parameters of GET /v1/subscriptions/movements. */
-/** The query of the movements: their period, and the filters that are the same. */
+/** The parameters of GET /v1/subscriptions/movements for the movements behind a result: their period, and its filters. */
 type BehindTheNumber = (args: Arguments, body: Body) => Window & Record<string, unknown>
 type Window = { since: string; until: string }
 type Body = Record<string, unknown>
