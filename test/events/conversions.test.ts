@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { after, before, test } from 'node:test'
+import { inLockstep, permutations } from '../any-order.ts'
 import { eventually } from '../eventually.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
@@ -140,13 +141,6 @@ test('event_type finds a conversion by its event type or its conversion type', a
   assert.deepEqual(await found('nothing'), [])
 })
 
-function permutations<T>(items: T[]): T[][] {
-  if (items.length < 2) return [items]
-  return items.flatMap((first, i) =>
-    permutations([...items.slice(0, i), ...items.slice(i + 1)]).map(rest => [first, ...rest]),
-  )
-}
-
 test('one sale is one row, in whatever order its order record, its event and its webhook arrive', async () => {
   const tenant = await server.anotherTenant('one sale')
   const source = await sourceOf(tenant)
@@ -187,10 +181,7 @@ test('one sale is one row, in whatever order its order record, its event and its
     },
   })
   // In separate rounds, so that each part of a sale finds the earlier parts stored. All sales run together.
-  for (let arrival = 0; arrival < 4; arrival++) {
-    for (const [i, sequence] of sequences.entries()) await stepsOf(i + 1)[sequence[arrival]!]()
-    await server.settled()
-  }
+  await inLockstep(sequences, (step, i) => stepsOf(i + 1)[step](), server.settled)
   for (const row of await sales(tenant)) {
     assert.ok(!rowsByOrder.has(row.source_object_id), `${row.source_object_id} twice`)
     rowsByOrder.set(row.source_object_id, row)
@@ -257,7 +248,7 @@ test('many events of one sale in one batch are one sale, with the first amount',
       properties: { orderId: 'x', value: 8, currency: 'EUR' },
     },
   ].map((event, i) => ({ ...event, timestamp: `2026-01-01T00:00:0${i}Z` }))
-  for (const batch of permutations(events).map(list => ({ batch: [...list] }))) {
+  for (const batch of permutations(events).map(list => ({ batch: list }))) {
     await server.request('/v1/batch', { method: 'POST', key: tenant.trackingKey, body: json(batch) })
   }
   const rows = await sales(tenant)
@@ -286,16 +277,12 @@ test('a price from verified input takes precedence over one from a public tracki
         payload: { order_id: `o-${n}`, total: 21, currency: 'EUR', email: `p${n}@example.com` },
       }),
   }
-  const expected: string[] = []
-  for (const sequence of permutations(['forged', 'paid', 'again'] as const)) {
-    const n = expected.length + 1
+  const sequences = permutations(['forged', 'paid', 'again'] as const)
+  const expected = sequences.map((sequence, n) => {
     const isPaidFirst = sequence.indexOf('paid') < sequence.indexOf('again')
-    expected.push(`o-${n} v-${n} ${isPaidFirst ? 20 : 21} EUR`)
-    for (const step of sequence) {
-      await steps[step](n)
-      await server.settled()
-    }
-  }
+    return `o-${n} v-${n} ${isPaidFirst ? 20 : 21} EUR`
+  })
+  await inLockstep(sequences, (step, n) => steps[step](n), server.settled)
   const rows = await sales(tenant)
   assert.deepEqual(
     rows.map(row => `${row.source_object_id} ${row.visitor} ${row.amount} ${row.currency}`).sort(),

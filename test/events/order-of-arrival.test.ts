@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { inLockstep, permutations } from '../any-order.ts'
 import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
@@ -38,9 +39,6 @@ const identify =
   ({ trackingKey }) =>
     send('POST', '/v1/identify', trackingKey, { messageId: `o-${++lastId}`, userId, anonymousId, traits: { email } })
 
-const permutations = <T>(list: T[]): T[][] =>
-  list.length <= 1 ? [list] : list.flatMap((item, i) => permutations(list.toSpliced(i, 1)).map(rest => [item, ...rest]))
-
 /** The identifiers of each person, with a mark for those that verified input connects, and the events by person. */
 async function peopleOf(tenant: TestTenant, ids: string[]): Promise<string[]> {
   const people = new Set<string>()
@@ -64,10 +62,7 @@ async function compareOrders(
   const tenants = await Promise.all(
     orders.map(order => server.anotherTenant(`${++lastId}: ${order.map(step => steps.indexOf(step)).join(' ')}`)),
   )
-  for (const i of steps.keys()) {
-    await Promise.all(orders.map((order, n) => order[i]!(tenants[n]!)))
-    await server.settled()
-  }
+  await inLockstep(orders, (step, n) => step(tenants[n]!), server.settled)
   for (const tenant of tenants) assert.deepEqual(await read(tenant), expected, `in the order ${tenant.name}`)
 }
 

@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import { resumePurges } from '../../src/admin/purges.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
+import { runs } from '../long.ts'
 import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
@@ -158,7 +159,7 @@ test('in any order: a split undoes its merge completely, and a purge undoes its 
       assert.deepEqual(await stateOf(attacked), await stateOf(spared))
     }),
     {
-      numRuns: Number(process.env.KONTOR_TEST_RUNS ?? 3),
+      numRuns: runs(3),
       seed: Number(process.env.KONTOR_TEST_SEED ?? 11),
       endOnFailure: true,
     },

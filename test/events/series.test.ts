@@ -5,6 +5,7 @@ import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts'
 import { dropPartitionsBefore } from '../../src/postgres/partitions.ts'
 import { eventSeries } from '../../src/reports/series.ts'
 import { dropEventSums, foldSeries, rebuildSeries } from '../../src/store/sums/fold.ts'
+import { runs } from '../long.ts'
 import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
 import { computeDays, foldSums } from './computed-days.ts'
 import { json, type Row, rowsOf } from './rows.ts'
@@ -290,9 +291,8 @@ async function carryOut(tenant: TestTenant, bad: { id: string; key: string }, st
 }
 
 test('series, visitors and funnels equal the counted rows after any operations in any order', async () => {
-  const runs = Number(process.env.KONTOR_TEST_RUNS ?? 3)
   await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 8, maxLength: 16 }), play), {
-    ...{ numRuns: runs, endOnFailure: true },
+    ...{ numRuns: runs(3), endOnFailure: true },
   })
 })
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { inLockstep, permutations } from '../any-order.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
@@ -37,20 +38,10 @@ const sales = async (tenant: TestTenant): Promise<Map<string, Row>> => {
   return new Map(rows.map(row => [row.source_object_id, row]))
 }
 
-function permutations<T>(items: readonly T[]): T[][] {
-  if (items.length < 2) return [[...items]]
-  return items.flatMap((first, i) =>
-    permutations([...items.slice(0, i), ...items.slice(i + 1)]).map(rest => [first, ...rest]),
-  )
-}
-
 /** Sends the steps of one sale in every order, each after the previous one is applied. Sale n has the nth order. */
 async function inEveryOrder(steps: ((n: number) => Promise<void>)[]): Promise<number[][]> {
   const sequences = permutations(steps.map((_, i) => i))
-  for (let arrival = 0; arrival < steps.length; arrival++) {
-    for (const [n, sequence] of sequences.entries()) await steps[sequence[arrival]!]!(n)
-    await server.settled()
-  }
+  await inLockstep(sequences, (i, n) => steps[i]!(n), server.settled)
   return sequences
 }
 

@@ -16,6 +16,7 @@ import { openTransactions } from '../../src/pipeline/transaction.ts'
 import type { Kind } from '../../src/pipeline/unit.ts'
 import { eventually } from '../eventually.ts'
 import { openTestLog } from '../log/open.ts'
+import { runs } from '../long.ts'
 
 let opened: Awaited<ReturnType<typeof openTestLog>>
 let scheduler: Scheduler
@@ -213,7 +214,7 @@ test('changes in any order and with repeats end in the state of the changes sort
       const sorted = list.map(({ changes }) => expected(changes.toSorted((a, b) => a.at - b.at)))
       assert.deepEqual(await play(list), sorted)
     }),
-    { numRuns: 12 },
+    { numRuns: runs(12) },
   )
 })
 
@@ -227,6 +228,6 @@ test('of changes with the same source time, the later arrival wins', async () =>
       )
       assert.deepEqual(await play(list), sorted)
     }),
-    { numRuns: 12 },
+    { numRuns: runs(12) },
   )
 })

@@ -12,6 +12,7 @@ import {
   planLinks,
   type VisitorId,
 } from '../../../src/domain/identity/linking.ts'
+import { permutations } from '../../any-order.ts'
 import { runs } from '../../long.ts'
 
 const json = JSON.stringify
@@ -158,11 +159,6 @@ for (const [name, messages, people] of cases)
       if (isKept) assert.deepEqual(peopleAfter(inOrder(order)), people.toSorted(), JSON.stringify(order))
     }
   })
-
-function permutations<T>(list: T[]): T[][] {
-  if (list.length <= 1) return [list]
-  return list.flatMap((item, i) => permutations(list.toSpliced(i, 1)).map(rest => [item, ...rest]))
-}
 
 /** Messages about two customers and a visitor each, none of which contradicts another. */
 const consistent = fc.constantFrom(

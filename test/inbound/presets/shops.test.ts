@@ -1,6 +1,7 @@
 // Webhooks of shops become products, contacts and orders. The bodies are shortened examples from the providers' documentation.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { inLockstep, permutations } from '../../any-order.ts'
 import { sharedServer, type TestServer } from '../../server.ts'
 import { eventsOf, makeSource } from '../source.ts'
 
@@ -66,11 +67,6 @@ const order = (id: number, more: object = {}) => ({
   },
   ...{ customer: { id: 207119551, email: 'jon@example.com' }, ...more },
 })
-
-function permutations<T>(all: T[]): T[][] {
-  if (all.length === 0) return [[]]
-  return all.flatMap((one, i) => permutations(all.toSpliced(i, 1)).map(rest => [one, ...rest]))
-}
 
 test('shopify: a product with one variant is one record, with the object as received', async () => {
   const shop = await makeSource(server, { preset: 'shopify' })
@@ -206,13 +202,12 @@ test('shopify: refunds and versions of an order add up in any order of arrival a
     id => ['refunds/create', { ...r2, order_id: id }],
     id => ['orders/updated', order(id, { ...updated, updated_at: '2022-01-14T00:00:00Z', refunds: [r1] })],
   ]
-  for (const [i, sequence] of permutations(events).entries()) {
+  const sequences = permutations(events)
+  await Promise.all(sequences.map((_, i) => shopify(shop, 'orders/create', order(6100 + i))))
+  await server.settled()
+  await inLockstep(sequences, (event, i) => shopify(shop, ...event(6100 + i)), server.settled)
+  for (const [i, sequence] of sequences.entries()) {
     const id = 6100 + i
-    await shopify(shop, 'orders/create', order(id))
-    for (const event of sequence) {
-      await server.settled()
-      await shopify(shop, ...event(id))
-    }
     const { data } = await record(`orders/${id}`)
     const ids = data.source.refunds.map((known: Body) => known.id).sort()
     assert.deepEqual(
@@ -373,12 +368,10 @@ test('woocommerce: a variation that the product no longer lists is gone, in any 
     (id: number) => variation(52, id),
     (id: number) => parent(id, '03', [51]),
   ]
-  for (const [i, sequence] of permutations(events).entries()) {
+  const sequences = permutations(events)
+  await inLockstep(sequences, (event, i) => woocommerce(shop, 'product.updated', event(8100 + i)), server.settled)
+  for (const [i, sequence] of sequences.entries()) {
     const id = 8100 + i
-    for (const event of sequence) {
-      await woocommerce(shop, 'product.updated', event(id))
-      await server.settled()
-    }
     const found = [await record(`products/${id}%2F51`), await record(`products/${id}%2F52`)]
     assert.deepEqual([found[0] !== null, found[1] !== null], [true, false], String(sequence.map(e => e(id).id)))
   }
