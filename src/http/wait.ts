@@ -61,8 +61,10 @@ async function findOldestUnapplied(pool: pg.Pool, log: Log, tenantIds: number[])
   const found = new Map<number, Date | null>()
   for (const tenantId of new Set(tenantIds)) {
     // In the order in which entries move: an entry that is parked meanwhile is found there.
-    const { oldestAt } = await log.unread(tenantId, null)
-    found.set(tenantId, oldestAt ?? (await summarizeParked(pool, tenantId)).oldestAt)
+    const unread = await log.unread(tenantId, null)
+    const parked = await summarizeParked(pool, tenantId)
+    const times = [unread.oldestAt, parked.oldestAt].filter(time => time !== null)
+    found.set(tenantId, times.length > 0 ? new Date(Math.min(...times.map(Number))) : null)
   }
   return tenantIds.map(tenantId => found.get(tenantId) ?? null)
 }

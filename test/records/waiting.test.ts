@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { waitSeconds } from '../../src/http/wait.ts'
+import { eventually } from '../eventually.ts'
 import { type Answer, type Api, aRecord, openApi } from './api.ts'
 
 let api: Api
@@ -98,6 +99,36 @@ const headers: [text: string | undefined, seconds: number | null][] = [
 
 test('the header is parsed as in RFC 7240, and the maximum is ten seconds', () => {
   for (const [text, seconds] of headers) assert.equal(waitSeconds(text), seconds, text)
+})
+
+test('a read with Prefer: wait waits for an entry that is retried, also while the tenant sends more', async () => {
+  const { pool, url, tenant } = api.server
+  const client = await pool.connect()
+  await client.query('begin')
+  await client.query('select from log_cursors for update')
+  await pool.query(
+    `insert into parked_entries (partition, id, tenant_id, kind, ordering_key, received_at, context, body, attempts, next_attempt_at)
+     select 'postgres/0', gen_random_uuid(), id, 'events', 'k', now() - interval '1 minute', '{}', '{}', 1, now() + interval '1 hour'
+     from tenants where name = $1`,
+    [tenant.name],
+  )
+  let isAnswered = false
+  const read = api.get('/v1/events', waiting(10)).finally(() => {
+    isAnswered = true
+  })
+  // Entries that are received later than the request, also by the clock of a node that is ahead.
+  const begin = Date.now()
+  await eventually('later entries to be accepted', async () => {
+    const body = JSON.stringify({ event_type: 'later' })
+    const sent = await fetch(`${url}/v1/track/?key=${tenant.trackingKey}`, { method: 'POST', body })
+    assert.equal(sent.status, 200)
+    return isAnswered || Date.now() > begin + 2_000
+  })
+  assert.equal(isAnswered, false)
+  await pool.query('delete from parked_entries')
+  await client.query('rollback')
+  client.release()
+  assert.equal((await read).status, 200)
 })
 
 test('a read with Prefer: wait contains what the tenant sent before, and when the time is up it is answered without', async () => {
