@@ -230,17 +230,17 @@ export function timeList<Row extends TimeRow>(
   }
 }
 
-/** The validation error of a time window that ends before it starts. */
-export function validateWindow({ since, until }: Readonly<Record<string, unknown>>): ValidationError[] {
-  const [from, to] = [parseTimestamp(since), endIn(UTC, until)]
-  return from && to && from > to ? [{ pointer: '/since', message: 'must not be after until' }] : []
-}
-
 /** Dates without a time are whole days, in UTC unless the route has a time zone. */
 export function timeWindow(query: { since?: string; until?: string }, zone: string = UTC) {
-  const errors = validateWindow(query)
-  if (errors.length > 0) throw problems.invalid(errors)
-  return { since: momentIn(zone, query.since), until: endIn(zone, query.until) }
+  const [since, until] = [momentIn(zone, query.since), endIn(zone, query.until)]
+  requireOrder(since, until)
+  return { since, until }
+}
+
+/** Rejects a window that ends before it starts. */
+export function requireOrder(start: Date | null, end: Date | null, [first, last] = ['since', 'until']): void {
+  if (start && end && start > end)
+    throw problems.invalid([{ pointer: `/${first}`, message: `must not be after ${last}` }])
 }
 
 function timePage(query: Static<typeof TimeQuery>): Omit<TimePage, 'limit'> {

@@ -123,6 +123,29 @@ for (const [path, { query = '', names = SINCE, own, buckets, admin }] of Object.
     else assert.match(bare, new RegExp(day.slice(0, 7)))
   })
 
+test('whether a window ends before it starts is determined in its time zone', async () => {
+  const tenant = await server.anotherTenant('tokyo')
+  await send(server, [created('tokyo', { started_at: MOMENT, updated_at: MOMENT })], tenant)
+  await server.settled()
+  const statuses = async (time_zone: string, from: string, to: string) => {
+    await server.admin.policies.set(tenant.id, { time_zone })
+    const found: Record<string, number> = {}
+    for (const [path, { query = '', names = SINCE, admin }] of Object.entries(ROUTES)) {
+      if (admin) continue
+      const window = `${names[0]}=${from}&${names[1]}=${to}`
+      const { status } = await server.request(`${path}?${query}&${window}`, { key: tenant.privateKey })
+      found[path] = status
+    }
+    return Object.entries(found)
+  }
+  // In reports and series, days are in the time zone of the tenant; in lists and exports, in UTC.
+  const isZoned = (path: string) => /^\/v1\/(subscriptions|channels|funnel)|(customers|series|visitors)$/.test(path)
+  for (const [path, status] of await statuses('Asia/Tokyo', '2026-02-12', '2026-02-11T20:00:00Z'))
+    assert.equal(status, isZoned(path) ? 200 : 400, `${path} in Tokyo`)
+  for (const [path, status] of await statuses('America/New_York', '2026-02-12', '2026-02-12T03:00:00Z'))
+    assert.equal(status, isZoned(path) ? 400 : 200, `${path} in New York`)
+})
+
 test('a purge, and the commands export, audit list and events purge: a date includes that day', async t => {
   const next = new Date(Date.parse(today) + 86_400_000).toISOString()
   const purge = async (until: string) => {

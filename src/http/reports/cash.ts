@@ -7,7 +7,7 @@ import type { App } from '../app.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './routes.ts'
 import { CashFactRow, CashFigures, CashRow, jsonRow, Time } from './rows.ts'
 import { POLICY, page, pageSchema, ReportPolicy, reportSchema } from './schemas.ts'
-import { requireSeries, SeriesQuery, seriesErrors, seriesWindow } from './series.ts'
+import { requireSeries, SeriesQuery, seriesWindow } from './series.ts'
 
 const cash = { invoiced: 105.91, collected: 105.91, refunded: 0, disputed: 0, outstanding: 0, one_off: 0 }
 
@@ -68,7 +68,6 @@ export function cashRoutes(app: App, deps: ReportDeps): void {
     whole: 'cash',
     own: SeriesQuery,
     body: CashBody,
-    errors: seriesErrors,
     build: async (db, question, query) =>
       shownCash(requireSeries(await cashReport(db, question, seriesWindow(question, query)))),
   })

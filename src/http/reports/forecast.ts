@@ -6,7 +6,7 @@ import type { App } from '../app.ts'
 import { type ReportDeps, reportRoute, shown } from './routes.ts'
 import { ChurnReasonRow, ForecastChangeRow, ForecastMonthRow, jsonRow, ReasonTotalRow } from './rows.ts'
 import { ChurnReasonsBody, ForecastBody } from './schemas.ts'
-import { requireSeries, SeriesQuery, seriesErrors, seriesWindow } from './series.ts'
+import { requireSeries, SeriesQuery, seriesWindow } from './series.ts'
 
 const MAX_MONTHS = 12
 
@@ -55,7 +55,6 @@ export function forecastRoutes(app: App, deps: ReportDeps): void {
     unfiltered: true,
     body: ChurnReasonsBody,
     reporting: true,
-    errors: seriesErrors,
     async build(db, question, query) {
       const report = question.isReporting ? reportingChurnReasons : churnReasonReport
       const { totals, reasons } = requireSeries(await report(db, question, seriesWindow(question, query)))

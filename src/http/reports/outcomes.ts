@@ -6,7 +6,6 @@ import { exclusionReport } from '../../reports/exclusions.ts'
 import { type DunningReport, dunningReport, trialReport } from '../../reports/outcomes.ts'
 import { reportingExclusions } from '../../reports/reporting.ts'
 import type { App } from '../app.ts'
-import { validateWindow } from '../paging.ts'
 import { readWindow, WindowQuery } from './query.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './routes.ts'
 import { Count, DunningRow, ExclusionRow, jsonRow, ReasonRow, Share, Time, TrialRow } from './rows.ts'
@@ -40,7 +39,6 @@ export function outcomeRoutes(app: App, deps: ReportDeps): void {
     flat: 'trials',
     own: WindowQuery('Trials that started'),
     body: TrialsBody,
-    errors: validateWindow,
     async build(db, question, query) {
       const { since, until, totals, trials } = await trialReport(db, question, readWindow(question, query))
       const { conversionRate, ...counts } = totals
@@ -59,7 +57,6 @@ export function outcomeRoutes(app: App, deps: ReportDeps): void {
     flat: 'invoices',
     own: WindowQuery('Invoices whose first failed payment was'),
     body: DunningBody,
-    errors: validateWindow,
     build: async (db, question, query) =>
       shownDunning(await dunningReport(db, question, readWindow(question, query)), question.currency),
   })

@@ -4,11 +4,12 @@ import { normalizeCountry } from '../../domain/billing/fields.ts'
 import type { Policy } from '../../domain/billing/policy.ts'
 import type { Slice } from '../../domain/list-slices.ts'
 import { CURRENCY_FORMAT, knownCurrency } from '../../domain/money.ts'
-import { endIn, momentBefore, WHOLE_DAY } from '../../domain/time-zone.ts'
+import { endIn, momentBefore, momentIn, WHOLE_DAY } from '../../domain/time-zone.ts'
 import { type TSchema, Type } from '../../domain/typebox.ts'
 import type { ValidationError } from '../../domain/validation-error.ts'
 import type { Window } from '../../reports/movements.ts'
 import type { ReportQuestion } from '../../reports/question.ts'
+import { requireOrder } from '../paging.ts'
 import { problems } from '../problems.ts'
 import { readValidationErrors } from '../validation.ts'
 
@@ -171,6 +172,7 @@ export const WindowQuery = (what: string) => ({
 })
 
 export function readWindow({ asOf, policy }: ReportQuestion, { since, until }: ReportQuery): Window {
+  requireOrder(momentIn(policy.timeZone, since), endIn(policy.timeZone, until))
   const last = earlier(endIn(policy.timeZone, until) ?? asOf, asOf)
   return { since: earlier(momentBefore(policy.timeZone, since) ?? BEGINNING, last), until: last }
 }

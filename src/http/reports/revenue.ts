@@ -6,7 +6,7 @@ import type { App } from '../app.ts'
 import { type ReportDeps, reportRoute, shown } from './routes.ts'
 import { jsonRow, RevenueFactRow, RevenueRow } from './rows.ts'
 import { RevenueBody, RevenueFactsBody, RevenueTotals } from './schemas.ts'
-import { requireSeries, SeriesQuery, seriesErrors, seriesWindow } from './series.ts'
+import { requireSeries, SeriesQuery, seriesWindow } from './series.ts'
 
 const NO_FILTER = 'Filters are not available.'
 
@@ -22,7 +22,6 @@ export function revenueRoutes(app: App, deps: ReportDeps): void {
     own: { from, to },
     unfiltered: true,
     body: RevenueBody,
-    errors: seriesErrors,
     async build(db, question, query) {
       const { warnings, revenue } = requireSeries(await revenueReport(db, question, seriesWindow(question, query)))
       return { facts: { warnings }, lists: { revenue: shown(RevenueRow, revenue) } }

@@ -26,7 +26,7 @@ import { listClosings } from '../../store/billing/closings.ts'
 import { appliedPolicy } from '../../store/billing/policies.ts'
 import type { MovementOrder, RetentionBase } from '../../store/reports/movements.ts'
 import type { App } from '../app.ts'
-import { validateWindow, wantsCsv } from '../paging.ts'
+import { wantsCsv } from '../paging.ts'
 import { problems } from '../problems.ts'
 import {
   BasisQuery,
@@ -166,7 +166,6 @@ function movementRoutes(app: App, deps: ReportDeps): void {
     },
     body: MovementsBody,
     reporting: true,
-    errors: validateWindow,
     flat: 'movements',
     build: async (db, question, query) =>
       shownMovements(

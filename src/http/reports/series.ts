@@ -1,15 +1,14 @@
 import { DIMENSIONS, type Dimension, isDimension } from '../../domain/billing/dimensions.ts'
 import { MAX_BUCKETS } from '../../domain/buckets.ts'
 import { toMajor } from '../../domain/money.ts'
-import { parseTimestamp } from '../../domain/time.ts'
-import { endIn, momentIn, UTC, WHOLE_DAY } from '../../domain/time-zone.ts'
+import { endIn, momentIn, WHOLE_DAY } from '../../domain/time-zone.ts'
 import { Type } from '../../domain/typebox.ts'
-import type { ValidationError } from '../../domain/validation-error.ts'
 import { type BreakdownReport, breakdownReport } from '../../reports/acquisition.ts'
 import { type HistoryReport, historyReport, MAX_RETENTION_BUCKETS, type SeriesWindow } from '../../reports/movements.ts'
 import type { ReportList, ReportQuestion } from '../../reports/question.ts'
 import { BUCKET_INTERVALS, type BucketInterval } from '../../store/reports/totals.ts'
 import type { App } from '../app.ts'
+import { requireOrder } from '../paging.ts'
 import { problems } from '../problems.ts'
 import { BasisQuery, type ReportQuery } from './query.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './routes.ts'
@@ -52,7 +51,6 @@ export function seriesRoutes(app: App, deps: ReportDeps): void {
     },
     body: HistoryBody,
     reporting: true,
-    errors: seriesErrors,
     async build(db, question, query) {
       const months = query.retention_months as number | undefined
       const window = { ...seriesWindow(question, query), ...(months && { retentionMonths: months }) }
@@ -85,13 +83,9 @@ export function seriesRoutes(app: App, deps: ReportDeps): void {
 }
 
 export function seriesWindow({ policy }: ReportQuestion, { interval, from, to }: ReportQuery): SeriesWindow {
-  const { timeZone } = policy
-  return { interval: interval as BucketInterval, from: momentIn(timeZone, from), to: endIn(timeZone, to) }
-}
-
-export function seriesErrors({ from, to }: ReportQuery): ValidationError[] {
-  const [first, last] = [parseTimestamp(from), endIn(UTC, to)]
-  return first && last && first > last ? [{ pointer: '/from', message: 'must not be after to' }] : []
+  const [first, last] = [momentIn(policy.timeZone, from), endIn(policy.timeZone, to)]
+  requireOrder(first, last, ['from', 'to'])
+  return { interval: interval as BucketInterval, from: first, to: last }
 }
 
 /** Rejects a series that is too long. */
