@@ -211,6 +211,11 @@ test('a default result is short: ten rows, no policy, no headers; the arguments 
   const idsOf = (rows: Result[]) => rows.map(({ id }) => id)
   const shown = idsOf([...short.results, ...next.results])
   assert.deepEqual(shown, idsOf(results).slice(0, shown.length), 'no row is missing between two pages')
+  const limited = (await call(client, 'list_events', { limit: 20 })).structuredContent
+  const after = (await call(client, 'list_events', { limit: 20, cursor: limited.next_cursor })).structuredContent
+  const both = idsOf([...limited.results, ...after.results])
+  assert.deepEqual(both, idsOf(results).slice(0, both.length), 'nor with a limit')
+  assert.match(JSON.stringify((await call(client, 'list_events', { limit: 0 })).content), /limit must be/)
   const { structuredContent: more } = await call(client, 'list_events', { rows: 30, full: true })
   assert.equal(more.results.length, 30)
   assert.ok(more.results[0].headers)

@@ -179,10 +179,15 @@ export async function callTool(
   const target = tool.path ? tool.path(args) : { path: tool.route! }
   if (typeof target === 'string') return toErrorResult({ detail: target, code: 'invalid_arguments' })
   const own = new Set([...Object.keys(tool.own ?? {}), ...Object.keys(SHORTENING)])
-  const asked = Number(args.rows ?? SHORTENING.rows.default)
-  if (!Number.isInteger(asked) || asked < 1 || asked > SHORTENING.rows.maximum)
-    return toErrorResult({ detail: 'rows must be an integer from 1 to 100', code: 'invalid_arguments' })
-  const paging = ['limit', 'page_size'].find(name => parameters.has(name) && args[name] === undefined)
+  // A page has as many rows as the result, so that the next page starts after the last row shown.
+  const paging = ['limit', 'page_size'].find(name => parameters.has(name))
+  const pageSize = paging === undefined ? undefined : args[paging]
+  const { maximum } = SHORTENING.rows
+  const asked = Number(args.rows ?? (pageSize && Math.min(Number(pageSize), maximum)) ?? SHORTENING.rows.default)
+  if (!Number.isInteger(asked) || asked < 1 || asked > maximum) {
+    const name = args.rows === undefined ? paging : 'rows'
+    return toErrorResult({ detail: `${name} must be an integer from 1 to ${maximum}`, code: 'invalid_arguments' })
+  }
   const isFull = args.full === true
   for (let rows = asked; ; ) {
     const answer = await get(`${target.path}${buildQuery({ ...args, ...(paging && { [paging]: rows }) }, own)}`)
