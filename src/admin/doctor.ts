@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { DEFAULT_SOURCE_CONFIG, MAX_RATE_EVENTS } from '../domain/inbound/source-config.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { DAY_MS, HOUR_MS } from '../domain/time.ts'
 import { streamsSeen } from '../log/jetstream/known-streams.ts'
@@ -32,6 +33,7 @@ import {
   summarizeParked,
 } from '../store/health/health.ts'
 import { countBacklog, listBacklogged } from '../store/inbound/overflow.ts'
+import { findSource } from '../store/inbound/sources.ts'
 import { listChangedRoles, listMisuses } from '../store/tenants/sql-access.ts'
 import { kontorCommand } from './error.ts'
 import { listUndecryptableSecrets, type Secrets } from './secrets.ts'
@@ -169,7 +171,7 @@ function formatCount(count: number, singular: string, plural = `${singular}s`): 
   return count === 1 ? `One ${singular}` : `${count.toLocaleString('en')} ${plural}`
 }
 
-const CLOCK_OFF_S = 10
+const CLOCK_OFF_MS = 10_000
 const OLD_PARKED_MS = 5 * 60_000
 const REJECTED_A_DAY = 100
 const NEARLY_FULL = 0.8
@@ -317,7 +319,7 @@ const checkMaintenance: Check = async function* (installation) {
   const { pool, databaseNow, dataDir } = installation
   const held = await retentionHeldBy(pool)
   const tomorrow = new Date(databaseNow.getTime() + DAY_MS)
-  const newest = await newestAhead(pool, CLOCK_OFF_S)
+  const newest = await newestAhead(pool, CLOCK_OFF_MS / 1000)
   const tables: string[] = []
   for (const table of partitionedTables)
     if ((await momentsWithoutPartition(pool, table, [databaseNow, tomorrow])).length > 0) tables.push(table)
@@ -383,17 +385,20 @@ const checkSources: Check = async function* (installation) {
       means: 'The sender has stopped, or its requests are rejected.',
       help: `${kontorCommand(installation, `source test ${id}`)}; the console lists rejected requests under Sources`,
     }
-  for (const { sourceId, events, oldestAt } of backlogs)
-    if (databaseNow.getTime() - oldestAt.getTime() > HOUR_MS)
-      yield {
-        code: 'overflow_old',
-        what: `${formatCount(events, 'event')} of source ${sourceId} in the overflow queue. The oldest has been waiting for ${formatAge(oldestAt, databaseNow)}.`,
-        means: 'The source exceeds its rate_limit, or no process runs the inbound surface.',
-        help: kontorCommand(
-          installation,
-          `source update ${sourceId} --config '{"rate_limit": {"events": 20000, "per_seconds": 60}}'`,
-        ),
-      }
+  for (const { sourceId, events, oldestAt } of backlogs) {
+    if (databaseNow.getTime() - oldestAt.getTime() <= HOUR_MS) continue
+    const { rate_limit } = ((await findSource(pool, sourceId)) ?? { config: DEFAULT_SOURCE_CONFIG }).config
+    const raised = { ...rate_limit, events: Math.min(3 * rate_limit.events, MAX_RATE_EVENTS) }
+    yield {
+      code: 'overflow_old',
+      what: `${formatCount(events, 'event')} of source ${sourceId} in the overflow queue. The oldest has been waiting for ${formatAge(oldestAt, databaseNow)}.`,
+      means: 'The source exceeds its rate_limit, or no process runs the inbound surface.',
+      help: kontorCommand(
+        installation,
+        `source update ${sourceId} --config '${JSON.stringify({ rate_limit: raised })}'`,
+      ),
+    }
+  }
   if (undecryptable.size > 0 && !installation.hasSecretKey) {
     yield {
       code: 'secrets_unchecked',
@@ -417,7 +422,6 @@ const checkSources: Check = async function* (installation) {
   }
 }
 
-const CLOCK_OFF_MS = 10_000
 const LOW_BYTES = 2e9
 const LOW_SHARE = 0.05
 
@@ -465,7 +469,7 @@ const checkDurability: Check = async function* ({ pool }) {
     code: 'not_durable',
     what: `PostgreSQL runs with ${unsafe.map(name => `${name} = off`).join(', ')}.`,
     means: 'A power failure can lose acknowledged data.',
-    help: `psql "$DATABASE_URL" -c 'alter system set ${unsafe[0]} = on' -c 'select pg_reload_conf()'`,
+    help: `psql "$DATABASE_URL" ${unsafe.map(name => `-c 'alter system set ${name} = on'`).join(' ')} -c 'select pg_reload_conf()'`,
   }
 }
 

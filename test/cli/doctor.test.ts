@@ -158,12 +158,16 @@ test('reports a silent source, one that is over its budget for hours, and one wh
            select 1, '${source.id}', gen_random_uuid(), at, 'processed' from unnest(array[${times}]) as at`,
     undo: 'delete from receipts',
   })
-  await findsOnly('overflow_old', new RegExp(`5 events of source ${source.id}.*for 3 h`), {
-    make: `insert into overflow
+  await findsOnly(
+    'overflow_old',
+    new RegExp(`5 events of source ${source.id}.*for 3 h.*"rate_limit":\\{"events":18000,"per_seconds":60`),
+    {
+      make: `insert into overflow
              (source_id, id, tenant_id, kind, ordering_key, received_at, items, context, body_bytes, body)
            select '${source.id}', ${ENTRY}, 5, '{}', 2, '{}'`,
-    undo: 'delete from overflow',
-  })
+      undo: 'delete from overflow',
+    },
+  )
   const others = openSecrets([Buffer.alloc(32, 9)])
   assert.match((await found({ secrets: others })).get('secrets_closed')!, new RegExp(source.id))
   const without = await found({ secrets: others, hasSecretKey: false })
