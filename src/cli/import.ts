@@ -410,7 +410,8 @@ export async function planImport(
 ): Promise<Plan> {
   if (name !== undefined && map !== undefined) throw new UsageError('Specify either --preset or --map, not both.')
   const preset = name === undefined ? null : PRESETS[name]!
-  if (preset && format === 'ndjson') throw new UsageError('--preset requires a CSV file.')
+  for (const [option, value] of Object.entries({ '--preset': name, '--delimiter': delimiter }))
+    if (value !== undefined && format === 'ndjson') throw new UsageError(`${option} requires a CSV file.`)
   const mapText = map === undefined ? null : await readFile(map, 'utf8').catch(() => rejectMissingFile(map))
   const fields = table === 'events' ? EVENT_FIELDS : RECORD_FIELDS
   const mapping = mapText === null ? null : parseMapping(mapText, fields)

@@ -404,6 +404,7 @@ test('a file with another delimiter and encoding is read, and imported events ha
     ['--encoding', 'ebcdic'],
   ])
     assert.equal((await kontor(...words.slice(0, -2), ...wrong)).code, 2)
+  assert.match((await kontor(...words, '--format', 'ndjson')).err, /--delimiter requires a CSV file/)
   const help = (await kontor('import', 'events', '--help')).out
   for (const word of ['event_type', 'identify', '--delimiter', '--encoding', 'ndjson'])
     assert.ok(help.includes(word), word)

@@ -91,7 +91,8 @@ test('of several writes of one record the newest wins, as with separate requests
   const records = versions.map((sourceUpdatedAt, v) =>
     aRecord('contact', { id: 'twice', sourceUpdatedAt, data: { v } }),
   )
-  const { body } = await api.post('/v1/contacts/batch', { records }, { headers: { prefer: 'wait=10' } })
+  const { body, headers } = await api.post('/v1/contacts/batch', { records }, { headers: { prefer: 'wait=10' } })
+  assert.equal(headers.get('preference-applied'), 'wait=10')
   assert.deepEqual(
     body.results.map(({ status }: { status: string }) => status),
     ['applied', 'applied', 'superseded', 'applied'],

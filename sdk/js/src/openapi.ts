@@ -362,14 +362,19 @@ export interface paths {
         put?: never;
         /**
          * Create or update up to 1,000 contacts
-         * @description The body is {"records": [...]}, or one record per line with Content-Type: application/x-ndjson. Results are in the order of the records. With the header x-idempotency-key, a record without its own key uses "<key>#<index>".
+         * @description The body is {"records": [...]}, or one record per line with Content-Type: application/x-ndjson. Results are in the order of the records.
          *
          *     Scope: `contacts:write`.
          */
         post: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    /** @description wait=N: waits up to N seconds (at most 10) until the change is applied, then responds. */
+                    prefer?: string;
+                    /** @description A record without its own key uses this key with "#" and its index. */
+                    "x-idempotency-key"?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -1305,14 +1310,19 @@ export interface paths {
         put?: never;
         /**
          * Create or update up to 1,000 orders
-         * @description The body is {"records": [...]}, or one record per line with Content-Type: application/x-ndjson. Results are in the order of the records. With the header x-idempotency-key, a record without its own key uses "<key>#<index>".
+         * @description The body is {"records": [...]}, or one record per line with Content-Type: application/x-ndjson. Results are in the order of the records.
          *
          *     Scope: `orders:write`.
          */
         post: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    /** @description wait=N: waits up to N seconds (at most 10) until the change is applied, then responds. */
+                    prefer?: string;
+                    /** @description A record without its own key uses this key with "#" and its index. */
+                    "x-idempotency-key"?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -1571,14 +1581,19 @@ export interface paths {
         put?: never;
         /**
          * Create or update up to 1,000 products
-         * @description The body is {"records": [...]}, or one record per line with Content-Type: application/x-ndjson. Results are in the order of the records. With the header x-idempotency-key, a record without its own key uses "<key>#<index>".
+         * @description The body is {"records": [...]}, or one record per line with Content-Type: application/x-ndjson. Results are in the order of the records.
          *
          *     Scope: `products:write`.
          */
         post: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    /** @description wait=N: waits up to N seconds (at most 10) until the change is applied, then responds. */
+                    prefer?: string;
+                    /** @description A record without its own key uses this key with "#" and its index. */
+                    "x-idempotency-key"?: string;
+                };
                 path?: never;
                 cookie?: never;
             };

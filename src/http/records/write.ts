@@ -62,6 +62,13 @@ const WriteHeaders = Type.Object({
   ),
 })
 
+const BatchHeaders = Type.Object({
+  ...WriteHeaders.properties,
+  'x-idempotency-key': Type.Optional(
+    Type.String({ description: 'A record without its own key uses this key with "#" and its index.' }),
+  ),
+})
+
 function writeRoutes(app: App, entityType: EntityType, options: WriteOptions): void {
   const shared = { attachValidation: true, config: { scope: `${entityType}s:write` as const } }
   const bodies = buildBodies(entityType)
@@ -154,7 +161,8 @@ function batchRoute(app: App, entityType: EntityType, options: BatchOptions): vo
         tags: ['Records'],
         summary: `Create or update up to 1,000 ${entityType}s`,
         description:
-          'The body is {"records": [...]}, or one record per line with Content-Type: application/x-ndjson. Results are in the order of the records. With the header x-idempotency-key, a record without its own key uses "<key>#<index>".',
+          'The body is {"records": [...]}, or one record per line with Content-Type: application/x-ndjson. Results are in the order of the records.',
+        headers: BatchHeaders,
         body: buildBodies(entityType).batch,
         response: { 202: BatchResult },
       },
@@ -172,6 +180,7 @@ function batchRoute(app: App, entityType: EntityType, options: BatchOptions): vo
       }
       const wait = waitSeconds(request.headers.prefer)
       if (wait !== null && accepted.length > 0) {
+        reply.header('preference-applied', `wait=${wait}`)
         const ids = accepted.map(({ index }) => results[index]!.operationId!)
         // A request that waits for the pipeline does not hold a place in the fair queue.
         request.leaveWriteQueue()
