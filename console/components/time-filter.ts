@@ -52,6 +52,7 @@ export function TimeFilter({ page, query, types, isSearchable = false }: FilterP
     isSearchable &&
       h(TextField, {
         ...{ id: 'with', label: 'Visitor, contact or source', value: query.get('with') ?? '', size: 24 },
+        placeholder: 'In the loaded events',
       }),
   )
 }
