@@ -14,8 +14,8 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const FILE_LIMIT_MS = 900_000 // ends a file that hangs; the slowest one takes a minute on two idle cores
 
 // What belongs here is slow and repeats, in another way, what another file proves: kills and failures at random; a second log engine
-// secured, clustered, moved or lost; an older compiler; a start as root; whole-product stories in a browser; the packed release and SDK;
-// every shell block of the guides; every link of the console; an aborted test run.
+// secured, clustered, moved or lost; an older compiler; clients generated from the API description; a start as root; whole-product
+// stories in a browser; the packed release and SDK; every shell block of the guides; every link of the console; an aborted test run.
 const CHECK_ONLY = [
   ...['test/torture/', 'test/crash/', 'test/release/', 'test/guides/', 'test/console/crawl', 'test/events/kill'],
   ...['test/embedded-postgres/crash', 'test/security/fuzz', 'test/sdk/js/installed', 'test/scripts/interrupted-run'],
@@ -25,7 +25,7 @@ const CHECK_ONLY = [
     'test/log/jetstream-cluster',
     'test/log/jetstream-losses',
   ],
-  ...['test/cli/start-as-root', 'test/console/stories', 'test/sdk/js/typescript-5'],
+  ...['test/cli/start-as-root', 'test/console/stories', 'test/sdk/js/typescript-5', 'test/http/clients'],
 ]
 
 // The slowest files start first. Started last, each would run alone at the end.

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { rowsOf } from '../events/rows.ts'
 import { makeSource } from '../inbound/source.ts'
+import { sampled } from '../long.ts'
 import { sharedServer, type TestServer } from '../server.ts'
 
 let server: TestServer
@@ -60,14 +61,13 @@ test('NUL, invalid text, repeated parameters and forged cursors in a URL never c
   ].map(query => ({ method: 'get', url: `/v1/events/${query}` }))
   // a stream would last a minute
   const { '/v1/events/live': _, ...paths } = document.paths
-  let asked = 0
-  for (const { method, url } of [...oddAddresses({ ...document, paths }, source.id), ...extra]) {
+  const addresses = [...oddAddresses({ ...document, paths }, source.id)]
+  assert.ok(addresses.length > 1_000, `only ${addresses.length} addresses were found`)
+  for (const { method, url } of [...sampled(addresses), ...extra]) {
     const body = method === 'get' ? {} : { body: '{}' }
     const answer = await server.request(url, { method: method.toUpperCase(), key: keyOf(url), ...body })
     assert.ok(answer.status < 500, `${method} ${url} is answered ${answer.status}`)
-    asked++
   }
-  assert.ok(asked > 1_000, `only ${asked} addresses were asked`)
   assert.equal((await server.request('/v1/products/%00', { key: server.tenant.privateKey })).status, 400)
 })
 

@@ -1,6 +1,7 @@
 // Any value in any field of a provider's subscription gives a right number, an exclusion with a reason, or a warning.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { sampled } from '../../long.ts'
 import { sharedServer, type TestServer } from '../../server.ts'
 import { makeSource } from '../source.ts'
 import { type Body, chargebeeEvent, paddleEvent, providerTenant, revenuecatEvent, stripeEvent } from './provider.ts'
@@ -216,8 +217,10 @@ const inWords = (value: unknown) => (value === MISSING ? 'missing' : (JSON.strin
 for (const [preset, { headers = {}, event, fields }] of Object.entries(PROVIDERS))
   test(`${preset}: no value of a field counts silently`, async () => {
     const tenant = await providerTenant(server, `hostile ${preset}`)
-    const cases = Object.entries(fields).flatMap(([path, expected]) =>
-      VALUES.map((value, n) => ({ id: `${path.replaceAll('.', '_')}-${n}`, path, value, expected: expected(value) })),
+    const cases = sampled(
+      Object.entries(fields).flatMap(([path, expected]) =>
+        VALUES.map((value, n) => ({ id: `${path.replaceAll('.', '_')}-${n}`, path, value, expected: expected(value) })),
+      ),
     )
     const source = await makeSource(server, { preset, tenant: tenant.id })
     const refused = new Set<string>()
