@@ -2,9 +2,9 @@
 //   no argument   every file except those under CHECK_ONLY
 //   --all         every file; `npm run check` and .ci/run use it
 //   paths         every file whose path contains one of them
-import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
-import { availableParallelism } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { type RunOptions, run } from 'node:test'
 import { spec } from 'node:test/reporters'
@@ -125,8 +125,8 @@ function printSummary(): void {
 
 /** Replaces the files that share a process by one file, in which each of them is a test with its own hooks. */
 function groupFiles(files: string[]): string[] {
-  const folder = join(root, 'node_modules/.cache/test-groups')
-  mkdirSync(folder, { recursive: true })
+  const folder = mkdtempSync(join(tmpdir(), 'kontor-test-groups-')) // several runs may be active at the same time
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
   const counts = new Map<string, number>()
   const groups = Map.groupBy(files, file => {
     if (ALONE.some(start => file.startsWith(start))) return file
