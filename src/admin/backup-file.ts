@@ -23,7 +23,7 @@ const TRAILER_BYTES = 4 + END.length
 
 const KINDS = ['header', 'table', 'rows', 'footer'] as const
 type Kind = (typeof KINDS)[number]
-export type Block = { kind: Kind; bytes: Buffer }
+type Block = { kind: Kind; bytes: Buffer }
 
 /** Rows are split into blocks of this size, which also limits the memory per block. */
 export const ROWS_BYTES = 1_048_576

@@ -62,7 +62,7 @@ export function bookAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   }
 }
 
-export const MONTH_PATTERN = '^[1-9][0-9]{3}-(0[1-9]|1[0-2])$'
+const MONTH_PATTERN = '^[1-9][0-9]{3}-(0[1-9]|1[0-2])$'
 
 function requireMonth(month: string): void {
   const message = 'must be a year and a month, for example 2026-10'
@@ -151,7 +151,7 @@ function monthView({ month, closedAt, closedBy, policy, number }: Closing, count
 
 const Month = Type.String({ pattern: MONTH_PATTERN, description: 'YYYY-MM', examples: ['2026-10'] })
 
-export const MAX_PAGE_SIZE = 100
+const MAX_PAGE_SIZE = 100
 
 export const BooksQuery = {
   month: Month,

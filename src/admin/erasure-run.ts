@@ -224,7 +224,7 @@ export const resumeErasures = (storage: Storage, silentS?: number): Promise<void
   })
 
 /** The state of an erasure. Counts are saved in the transaction that they describe, so that a crash keeps them correct. */
-export type ErasureWork = {
+type ErasureWork = {
   pool: pg.Pool
   log: Pick<Log, 'findRead' | 'forget'>
   tenantId: number

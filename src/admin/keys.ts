@@ -360,7 +360,7 @@ const KEY_EXAMPLE = {
   revoked_at: null,
   last_used_at: null,
 }
-export const keyFields = {
+const keyFields = {
   id: Type.String(),
   kind: Type.Enum([...KEY_KINDS]),
   scopes: Type.Array(Type.Enum([...SCOPES])),

@@ -20,7 +20,7 @@ import {
 } from '../store/billing/reconcile.ts'
 
 /** A difference between the ledger (`here`) and Stripe (`there`). If the field is `existence`, null means that the object is missing. */
-export type Difference = { kind: Kind; id: string; field: string; here: Value; there: Value }
+type Difference = { kind: Kind; id: string; field: string; here: Value; there: Value }
 
 type Value = string | number | boolean | string[] | null
 type Kind = 'subscription' | 'invoice' | 'refund'

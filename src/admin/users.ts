@@ -24,8 +24,6 @@ const INVITATION_MS = 7 * DAY_MS
 /** An e-mail address or another name without spaces. */
 const NAME = /^[^\s\p{C}]{1,254}$/u
 
-export type UserAdmin = ReturnType<typeof userAdmin>
-
 /** People who sign in with a name and a password of their own. */
 export function userAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   /** Runs in a transaction with the user, whom the actor must be able to see. */
@@ -78,8 +76,6 @@ export function userAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       }),
   }
 }
-
-export type SessionAdmin = ReturnType<typeof sessionAdmin>
 
 /** The sessions of the console. `issuer`: the configured identity provider, whose sessions are valid. */
 export function sessionAdmin({ pool, actor, issuer }: { pool: pg.Pool; actor: Actor; issuer: string | null }) {

@@ -103,7 +103,7 @@ export async function withReadDatabase<T>(
  * What a command about tenants, keys, sources and so on needs. `url`: where the server is reached. `pool`: the database of this machine;
  * null if a remote server runs the command.
  */
-export type AdminSession = { admin: Admin; url: string; previewDigest(tenant: string): Promise<DigestPreview> } & (
+type AdminSession = { admin: Admin; url: string; previewDigest(tenant: string): Promise<DigestPreview> } & (
   | { pool: pg.Pool; remote: null }
   | { pool: null; remote: RemoteServer }
 )
@@ -246,7 +246,7 @@ export async function requireData(options: Place): Promise<void> {
 }
 
 /** For commands that append to the log, whether a server runs or not. */
-export async function prepareLog({ pool, config }: Session): Promise<void> {
+async function prepareLog({ pool, config }: Session): Promise<void> {
   await initializeLog(pool, { partitions: config.logPartitions, now: await databaseNow(pool) })
 }
 

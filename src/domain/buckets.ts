@@ -62,7 +62,7 @@ function startIn(timeZone: string, interval: Interval, ms: number): number {
 }
 
 /** The periods (UTC) that sums are kept for. Offsets of time zones are whole quarters of an hour, except historic ones. */
-export type Grain = 'minute' | 'quarter' | 'day'
+type Grain = 'minute' | 'quarter' | 'day'
 
 const QUARTER_MS = 15 * MINUTE_MS
 

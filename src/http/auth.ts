@@ -18,7 +18,7 @@ import type { KeyOfTenant } from '../store/tenants/keys.ts'
 import { Problem, problems } from './problems.ts'
 
 /** The caller of the admin API. */
-export type Operator = Pick<Actor, 'name' | 'role' | 'tenantId'>
+type Operator = Pick<Actor, 'name' | 'role' | 'tenantId'>
 
 /** The caller of the data API or the event API. */
 export type Caller = { tenantId: number; key: KeyOfTenant }

@@ -14,7 +14,7 @@ import { ADDRESS_NOT_ALLOWED, type Problem, problems } from './problems.ts'
 export type RejectedRecord = { index: number; errors: ValidationError[]; text: string }
 
 /** Records what a route rejects. */
-export type RouteRejections = {
+type RouteRejections = {
   request(request: FastifyRequest, problem: Problem): void
   /** Items of a batch whose other items are accepted. */
   items(request: FastifyRequest, items: RejectedRecord[]): void

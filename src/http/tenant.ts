@@ -8,7 +8,7 @@ import { usedCurrencies } from '../store/reports/currencies.ts'
 import type { App } from './app.ts'
 
 /** What a client needs to know before it asks for a report. */
-export const TenantBody = Type.Object(
+const TenantBody = Type.Object(
   {
     id: Type.String(),
     time_zone: Type.String({ description: 'IANA time zone of days, weeks and months in reports' }),

@@ -18,7 +18,7 @@ import { type Accept, eventEntry } from './accept.ts'
 import type { Overflow } from './overflow.ts'
 
 /** The outcome of a request's items. The four numbers add up to all items. */
-export type Received = { accepted: number; duplicates: number; deferred: number; rejected: RejectedItem[] }
+type Received = { accepted: number; duplicates: number; deferred: number; rejected: RejectedItem[] }
 
 export type Inbound = {
   /** Throttles a source over its limit: resolves when the request may proceed. `null`: immediately. */

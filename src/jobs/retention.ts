@@ -18,7 +18,7 @@ const STEADY_MS = DAY_MS
 const QUIET_MS = 3 * DAY_MS
 const LETTERS_AT_A_TIME = 500
 
-export type Retention = {
+type Retention = {
   logRetentionMs: number
   operationsRetentionMs: number
   receiptsRetentionMs: number

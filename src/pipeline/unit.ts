@@ -56,7 +56,7 @@ export type BatchTrace = {
   end(failure?: unknown): void
 }
 
-export type Suppressed = { counts: SuppressionCount[]; learned: LearnedIdentifier[] }
+type Suppressed = { counts: SuppressionCount[]; learned: LearnedIdentifier[] }
 
 /**
  * What a worker remembers about a tenant's identifiers, valid for one version (see `identityVersions`): the node of each
@@ -80,7 +80,7 @@ export type Learned = {
 }
 
 /** The sales that a transaction is about to change, as they were before: see deliveries/notify.ts. */
-export type SalesBefore = {
+type SalesBefore = {
   isWanted(tenantId: number): boolean
   keys: Map<string, SaleKey>
   states: Map<string, SaleState>

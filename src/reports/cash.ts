@@ -17,7 +17,7 @@ import { type ReportList, type ReportQuestion, sum, toList } from './question.ts
 export type CashReport = { interval: BucketInterval; cash: ReportList<CashEntry> }
 
 /** The figures of a bucket, or the share of one fact. */
-export type CashFigures = {
+type CashFigures = {
   invoiced: number
   /** Payments of subscription invoices, less refunds and disputes. */
   collected: number

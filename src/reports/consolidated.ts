@@ -12,7 +12,7 @@ import { daysFrom, type ReportList, type ReportQuestion, sum, toList } from './q
 const WINDOW_DAYS = 30
 
 /** opening + new + expansion + reactivation − contraction − churn + fx = closing */
-export type ExchangedMovements = Record<MovementType, number> & {
+type ExchangedMovements = Record<MovementType, number> & {
   openingMrr: number
   /** The effect of exchange rates. */
   fx: number

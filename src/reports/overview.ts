@@ -13,7 +13,7 @@ import { type MovementTotals, movementTotals, sumRetained } from './movements.ts
 import { daysFrom, type ReportList, type ReportQuestion, sum } from './question.ts'
 
 /** The window of movements, cash, attention and cohorts in the overview. */
-export const WINDOW_DAYS = 30
+const WINDOW_DAYS = 30
 
 export type OverviewReport = {
   mrr: number

@@ -16,7 +16,7 @@ import { type Named, withNames } from './attention.ts'
 import { seriesBuckets } from './movements.ts'
 import { type ReportList, type ReportQuestion, sum, toList } from './question.ts'
 
-export type RevenueFigures = Revenue & {
+type RevenueFigures = Revenue & {
   /** Invoiced and not yet recognized at the end of the month. Negative: recognized and not yet invoiced. */
   deferred: number
 }

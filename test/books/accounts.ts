@@ -3,7 +3,7 @@ import type { Cause, Customer, Discount, Fact, Subscription } from './model.ts'
 import { sum } from './money.ts'
 import { type ItemValue, type Value, worthOf } from './mrr.ts'
 
-export type MovementType = 'new' | 'expansion' | 'contraction' | 'churn' | 'reactivation'
+type MovementType = 'new' | 'expansion' | 'contraction' | 'churn' | 'reactivation'
 
 export type Movement = {
   at: number
@@ -112,10 +112,10 @@ export function openAccounts(facts: Fact[], policy: Policy) {
   }
 }
 
-export type History = ReturnType<typeof historyOf>
+type History = ReturnType<typeof historyOf>
 
 /** The state at any instant. */
-export function historyOf(facts: Fact[]) {
+function historyOf(facts: Fact[]) {
   const subscriptions = new Map<string, { at: number; state: Subscription; causes: Cause[] }[]>()
   const customers = new Map<string, { at: number; state: Customer }[]>()
   const discountChanges = new Map<string, { at: number; cause: Cause }[]>()

@@ -12,7 +12,7 @@ import type { Shape } from './shapes.ts'
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely
 type Body = any
 
-export type Difference = { as_of: string; currency: string; what: string; books: unknown; report: unknown }
+type Difference = { as_of: string; currency: string; what: string; books: unknown; report: unknown }
 
 type Comparison = {
   differences: Difference[]

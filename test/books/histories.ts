@@ -33,7 +33,7 @@ const PER_MONTH = { day: [365n, 12n], week: [52n, 12n], month: [1n, 1n], year: [
 const DIGITS: Record<string, number> = { USD: 2, JPY: 0, KWD: 3 }
 
 /** A generator of the same numbers for the same seed. */
-export function randomOf(seed: number) {
+function randomOf(seed: number) {
   let state = seed >>> 0
   const next = () => {
     state = (state + 0x6d2b79f5) >>> 0

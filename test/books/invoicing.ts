@@ -55,7 +55,7 @@ export function netOf(line: Line): number {
   return line.amount - sum(line.discounts.map(({ amount }) => amount))
 }
 
-export function taxOf(net: number, { percent, inclusive }: TaxRate): number {
+function taxOf(net: number, { percent, inclusive }: TaxRate): number {
   return inclusive ? net - share(net, 100, 100 + percent) : share(net, percent, 100)
 }
 

@@ -57,7 +57,7 @@ export type Customer = {
 
 export type Item = { id: string; price: Price; quantity: number; createdAt: number }
 
-export type SubscriptionStatus =
+type SubscriptionStatus =
   | 'incomplete'
   | 'incomplete_expired'
   | 'trialing'

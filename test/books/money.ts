@@ -13,7 +13,7 @@ export function major(amount: number, currency: string): number {
 }
 
 /** 4990 EUR is "49.90". */
-export function majorText(amount: number, currency: string): string {
+function majorText(amount: number, currency: string): string {
   const digits = digitsOf(currency)
   const text = String(Math.abs(amount)).padStart(digits + 1, '0')
   const sign = amount < 0 ? '-' : ''

@@ -12,7 +12,7 @@ const PER_MONTH: Record<Unit, [number, number]> = {
   day: [365, 12],
 }
 
-export type Reason =
+type Reason =
   | 'test_mode'
   | 'canceled'
   | 'incomplete'

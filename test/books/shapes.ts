@@ -8,7 +8,7 @@ import { PADDLE_CURRENCIES, PADDLE_FEATURES, paddleEvents } from './paddle.ts'
 import { stripeEvents, type Version } from './stripe.ts'
 
 /** Bodies in the order in which one endpoint receives them. */
-export type Delivery = { preset?: string; bodies: string[] }
+type Delivery = { preset?: string; bodies: string[] }
 
 type Reorder = (events: unknown[]) => unknown[]
 

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { type Configuration, Provider } from 'oidc-provider'
 
-export type Claims = { email?: string; email_verified?: boolean; groups?: string[] | string }
+type Claims = { email?: string; email_verified?: boolean; groups?: string[] | string }
 
 export const CLIENT_SECRET = 'a secret is as long as this'.replaceAll(' ', '-')
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Service } from './service.ts'
 
 /** A write or event, and what its sender knows about its outcome. */
-export type Sent = {
+type Sent = {
   /** Unique; identifies it in the stored data. */
   marker: string
   /** lost: there was no response, so it may have taken effect or not. */

@@ -4,7 +4,7 @@ import { buffer } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
 
 /** busy: 503, and the server does not receive the request. lost: it takes effect, but there is no response. */
-export type Failure = 'busy' | 'lost'
+type Failure = 'busy' | 'lost'
 
 /** A proxy to the server. Each request gets the next failure of `failures`, until none is left. */
 export async function openFlakyProxy(t: TestContext, target: () => string) {

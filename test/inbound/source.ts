@@ -19,7 +19,7 @@ export async function makeSource(server: TestServer, settings: Settings = {}) {
   }
 }
 
-export function textOf(body: unknown): string {
+function textOf(body: unknown): string {
   return typeof body === 'string' ? body : JSON.stringify(body)
 }
 

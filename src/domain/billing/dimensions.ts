@@ -17,8 +17,8 @@ export function isDimension(name: string): name is Dimension {
   return DIMENSIONS.some(known => known === name) || (name.startsWith(METADATA) && name.length > METADATA.length)
 }
 
-export const UNKNOWN = 'unknown'
-export const UNATTRIBUTED = 'unattributed'
+const UNKNOWN = 'unknown'
+const UNATTRIBUTED = 'unattributed'
 
 /** Facts about an account that its subscriptions do not have. */
 export type AccountTraits = {

@@ -28,12 +28,12 @@ export type RevenueLine = {
 type Line = Pick<RevenueLine, 'startsOn' | 'endsOn' | 'amount'>
 
 /** The number of the day in the time zone. */
-export function dayNumber(zone: string, at: Instant | Date): number {
+function dayNumber(zone: string, at: Instant | Date): number {
   return Date.parse(dayIn(zone, at)) / DAY_MS
 }
 
 /** Recognized before `day`. Rounded half up for the sum of all days, so that the whole period adds up to the amount. */
-export function recognizedBefore({ startsOn, endsOn, amount }: Line, day: number): number {
+function recognizedBefore({ startsOn, endsOn, amount }: Line, day: number): number {
   const days = Math.min(Math.max(day - startsOn, 0), endsOn - startsOn)
   return Number(divideHalfUp(BigInt(amount) * BigInt(days), BigInt(endsOn - startsOn)))
 }

@@ -18,7 +18,7 @@ const SOCIAL_NETWORKS =
   'facebook facebook.com *.facebook.com fb instagram instagram.com *.instagram.com ig linkedin linkedin.com *.linkedin.com lnkd.in twitter twitter.com *.twitter.com x x.com t.co reddit reddit.com *.reddit.com pinterest pinterest.* *.pinterest.com tiktok tiktok.com *.tiktok.com youtube youtube.com *.youtube.com youtu.be threads.net threads.com bsky.app *.bsky.app mastodon* snapchat snapchat.com xing xing.com *.xing.com news.ycombinator.com'
 
 /** Apply after the rules of the tenant. The first rule that matches wins; without a match, the channel is `other`. */
-export const DEFAULT_CHANNEL_RULES: readonly ChannelRule[] = [
+const DEFAULT_CHANNEL_RULES: readonly ChannelRule[] = [
   { channel: 'email', medium: words('email e-mail e_mail newsletter mail') },
   { channel: 'email', source: words('email newsletter mail.* *.mail.* webmail.* outlook.live.com outlook.office.com') },
   { channel: 'social', medium: words('social *-social *_social *social social-* social_* sm') },

@@ -88,7 +88,7 @@ export function matchSteps(
 }
 
 /** `*` stands for any characters. */
-export function matchesPattern(text: string, pattern: string): boolean {
+function matchesPattern(text: string, pattern: string): boolean {
   const parts = pattern.split('*')
   if (parts.length === 1) return text === pattern
   const [head, tail] = [parts[0]!, parts.at(-1)!]

@@ -117,7 +117,7 @@ export type NormalizedEvent = {
 }
 
 /** What else is known about an event. The four named fields have columns of their own. */
-export type EventMeta = {
+type EventMeta = {
   kind?: string
   ip?: string
   batch_index?: number

@@ -89,7 +89,7 @@ function startPeople(nodes: GraphNode[]): People {
  * Derives people from their links, in the order of decisions.md §6: verified links, then user ids with contacts (rule 2),
  * then visitors (rule 1), then e-mail addresses of no contact (rule 3). Within a step, `compareLinks` decides.
  */
-export function derivePeople(nodes: GraphNode[], links: GraphLink[]): People {
+function derivePeople(nodes: GraphNode[], links: GraphLink[]): People {
   const people = startPeople(nodes)
   const kinds = new Map(nodes.map(({ node, kind }) => [node, kind]))
   // One message can name several identifiers at the same time. Their values decide, because nodes depend on the order of arrival.

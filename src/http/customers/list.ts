@@ -31,7 +31,7 @@ import { CustomerBody } from './schemas.ts'
 
 const SEGMENTS = ['new', ...CUSTOMER_STATUSES] as const
 /** The value of `channel` for people of whom nothing says where they came from. */
-export const UNATTRIBUTED = 'unattributed'
+const UNATTRIBUTED = 'unattributed'
 
 const text = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 200, description }))
 

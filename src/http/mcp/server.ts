@@ -152,7 +152,7 @@ function outputSchema(route: string, asked: McpContext) {
 }
 
 /** GET of one of our own routes, with the caller's key. */
-export type Get = (path: string) => Promise<{ status: number; body: string }>
+type Get = (path: string) => Promise<{ status: number; body: string }>
 type SearchDocs = (query: string) => Promise<object>
 
 type ToolResult = {
@@ -165,7 +165,7 @@ type Reaching = { get: Get; searchDocs: SearchDocs }
 type Known = { parameters: ReadonlySet<string> }
 
 /** Calls a tool. The result is the route's response, as text and as structured content. */
-export async function callTool(
+async function callTool(
   tool: Tool,
   args: Arguments,
   { parameters, get, searchDocs }: Reaching & Known,
@@ -324,7 +324,7 @@ const MAX_WORDS = 20
 let sections: IndexedSection[] | null = null
 
 /** Sections of the documentation whose headings and sentences contain the words of the query, best match first. */
-export async function searchDocs(query: string): Promise<{ results: Section[] }> {
+async function searchDocs(query: string): Promise<{ results: Section[] }> {
   sections ??= [...readLibrary().documents.values()].flatMap(({ path, markdown }) => splitSections(path, markdown))
   const words = [
     ...new Set(

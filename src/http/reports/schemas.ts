@@ -33,7 +33,7 @@ import {
 
 export const page = (row: object) => ({ results: [row], page: 1, page_size: 50, count: 1, pages: 1 })
 
-export const nothing = { results: [], page: 1, page_size: 50, count: 0, pages: 0 }
+const nothing = { results: [], page: 1, page_size: 50, count: 0, pages: 0 }
 
 const coverage = {
   subscriptions_seen: 3,

@@ -98,7 +98,7 @@ export async function hasUnread(connected: Connected, stream: string, cursors: C
 }
 
 /** Entries between a cursor and a marker. Null: the server that answers does not have the marker, and so maybe not everything before it. */
-export async function unreadBefore(
+async function unreadBefore(
   connected: Connected,
   stream: string,
   cursor: Cursor,

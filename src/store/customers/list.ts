@@ -3,7 +3,7 @@ import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { customerWord } from './refresh.ts'
 
 export const CUSTOMER_SORTS = ['last_seen_at', 'first_seen_at', 'name', 'revenue', 'mrr'] as const
-export type CustomerSort = (typeof CUSTOMER_SORTS)[number]
+type CustomerSort = (typeof CUSTOMER_SORTS)[number]
 
 export type CustomerPage = {
   limit: number
@@ -100,7 +100,7 @@ export async function* customerPages(
 }
 
 /** The statement of a page. Exported so that a test can check its plan. */
-export function customerPage(tenantId: number, page: CustomerPage): { text: string; values: unknown[] } {
+function customerPage(tenantId: number, page: CustomerPage): { text: string; values: unknown[] } {
   const { with: matches, from, order, sortValue, values } = selection(tenantId, page)
   const text = `${matches} select ${SHOWN}, ${sortValue} as "sortValue" ${from} ${order} limit $2`
   return { text, values }

@@ -13,7 +13,7 @@ export function at(iso: string): Instant {
 export type Payload = Record<string, unknown>
 
 /** A monthly subscription of 2025 as a canonical payload; `changes` replaces fields. */
-export function payload(changes: Payload = {}): Payload {
+function payload(changes: Payload = {}): Payload {
   return {
     id: 'sub_1',
     customer: 'acme',
