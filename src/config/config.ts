@@ -147,7 +147,10 @@ function unknownVariables(env: NodeJS.ProcessEnv): string[] {
   return Object.keys(env)
     .filter(name => name.startsWith('KONTOR_') && !known.includes(name) && !OTHER_VARIABLES.test(name))
     .map(name => {
-      const suggestion = nearest(name, known)
+      const words = name.split('_')
+      // KONTOR_PORT for KONTOR_HTTP_PORT: closer in meaning than KONTOR_OPS_PORT.
+      const sameWords = known.find(setting => setting.split('_').every(word => words.includes(word)))
+      const suggestion = sameWords ?? nearest(name, known)
       return `${name} is not a setting and is ignored.${suggestion ? ` Did you mean ${suggestion}?` : ''}`
     })
 }

@@ -34,7 +34,11 @@ export async function kontor(...words: string[]): Promise<Answer> {
     exitCode: 0,
   }
   const code = await runCommand(words, output)
-  return { code, out, err, json: () => JSON.parse(out) as never }
+  const json = () => {
+    if (out === '') throw new Error(`The command printed no result: ${err}`)
+    return JSON.parse(out) as never
+  }
+  return { code, out, err, json }
 }
 
 /** Sets the database for the commands of this process. */

@@ -154,6 +154,8 @@ test('an unknown variable causes a warning with a suggestion', () => {
   const { config, warnings } = inspectConfig({ KONTOR_SURFACE: 'data', KONTOR_TEST_ANYTHING: '1', ...ofCommands })
   assert.notEqual(config, null)
   assert.deepEqual(warnings, ['KONTOR_SURFACE is not a setting and is ignored. Did you mean KONTOR_SURFACES?'])
+  const { warnings: ofMoreWords } = inspectConfig({ KONTOR_HTTP_PORT: '80' })
+  assert.deepEqual(ofMoreWords, ['KONTOR_HTTP_PORT is not a setting and is ignored. Did you mean KONTOR_PORT?'])
 })
 
 test('the error for a port variable set by Kubernetes explains it', () => {
