@@ -218,6 +218,30 @@ test('shopify: refunds and versions of an order add up in any order of arrival a
   }
 })
 
+test('shopify: a line has its total after discounts, and a failed refund is not counted', async () => {
+  const shop = await makeSource(server, { preset: 'shopify' })
+  const line = (name: string, ...amounts: unknown[]) => ({
+    ...{ name, quantity: 2, price: '10.00' },
+    ...(amounts.length > 0 && { discount_allocations: amounts.map(amount => ({ amount })) }),
+  })
+  const transactions = ['error', 'failure', 'success'].map(status => ({ kind: 'refund', status, amount: '1.00' }))
+  await shopify(
+    shop,
+    'orders/create',
+    order(6401, {
+      line_items: [line('Full'), line('Reduced', '1.50', '0.505'), line('Odd', 'a lot')],
+      refunds: [{ id: 1, created_at: '2022-01-03T10:00:00Z', transactions }],
+    }),
+  )
+  const { data } = await record('orders/6401')
+  assert.deepEqual(data.line_items, [
+    { name: 'Full', quantity: 2, price: '10.00' },
+    { name: 'Reduced', quantity: 2, price: '10.00', total: '17.995' },
+    { name: 'Odd', quantity: 2, price: '10.00' },
+  ])
+  assert.equal(data.refunded_amount, '1')
+})
+
 test('shopify: a refund in the currency of the customer is converted by the rate of the order', async () => {
   const shop = await makeSource(server, { preset: 'shopify' })
   const money = (amount: string, currency_code: string) => ({ amount, currency_code })
@@ -439,7 +463,9 @@ test('woocommerce: products, variations, customers and orders; a cart is no orde
   })
   const placed = {
     ...{ id: 727, number: '727', order_key: 'wc_order_58d2d042d1d', status: 'processing', currency: 'EUR' },
-    ...{ total: '29.35', customer_id: 25, billing: { email: 'john.doe@example.com' }, line_items: [] },
+    ...{ total: '29.35', customer_id: 25, billing: { email: 'john.doe@example.com' } },
+    // WooCommerce rounds the price of one piece
+    line_items: [{ name: 'Mug', quantity: 3, subtotal: '35.00', total: '29.35', price: 9.7833333333333 }],
   }
   await woocommerce(shop, 'order.created', { ...placed, ...at('2017-03-22T19:28:08') })
   const cart = { ...placed, id: 728, status: 'checkout-draft', ...at('2017-03-22T19:28:08') }
@@ -455,6 +481,7 @@ test('woocommerce: products, variations, customers and orders; a cart is no orde
     [found.data.total_price, found.data.contactId, found.data.source.order_key],
     ['29.35', '25', 'wc_order_58d2d042d1d'],
   )
+  assert.deepEqual(found.data.line_items, [{ name: 'Mug', quantity: 3, price: 9.7833333333333, total: '29.35' }])
   const [row] = await conversionsOf('727')
   assert.deepEqual(
     [row.amount, row.currency, row.contact_name, row.company_name, row.occurred_at],

@@ -133,19 +133,34 @@ function orderFields(order: JsonObject): JsonObject {
     tags: order.tags,
     line_items: readList(order.line_items)
       .filter(isObject)
-      .map(line => lineFields(line, 'variant_id')),
+      .map(line => ({ ...lineFields(line, 'variant_id'), ...lineTotal(line) })),
   })
 }
+
+/** What a line costs after the discounts of the line and of the order. Shopify sends only the price of one piece. */
+function lineTotal({ price, quantity, discount_allocations }: JsonObject): { total?: string } {
+  const discounts = readList(discount_allocations).map(entry => parseDecimal(isObject(entry) ? entry.amount : null))
+  const [each, pieces] = [parseDecimal(price), parseDecimal(quantity)]
+  if (discounts.length === 0 || discounts.includes(null) || each === null || pieces === null) return {}
+  const gross = { digits: each.digits * pieces.digits, scale: each.scale + pieces.scale }
+  return { total: sumText([gross, ...discounts.map(amount => ({ ...amount!, digits: -amount!.digits }))]) }
+}
+
+/** The states of a transaction that moved no money. */
+const FAILED = new Set<unknown>(['failure', 'error'])
 
 /** The amount paid out by these refunds of an order, in its currency, as exact decimal text; null: nothing. */
 export function sumRefunds(refunds: unknown[], order: JsonObject): string | null {
   const paid = refunds
     .flatMap(refund => (isObject(refund) ? readList(refund.transactions) : []))
-    .flatMap(entry => (isObject(entry) && entry.kind === 'refund' && entry.status !== 'failure' ? [entry] : []))
+    .flatMap(entry => (isObject(entry) && entry.kind === 'refund' && !FAILED.has(entry.status) ? [entry] : []))
     .flatMap(entry => toShopMoney(entry, order) ?? [])
-  if (paid.length === 0) return null
-  const scale = Math.max(...paid.map(amount => amount.scale))
-  const digits = paid.reduce((sum, amount) => sum + amount.digits * 10n ** BigInt(scale - amount.scale), 0n)
+  return paid.length === 0 ? null : sumText(paid)
+}
+
+function sumText(amounts: Decimal[]): string {
+  const scale = Math.max(...amounts.map(amount => amount.scale))
+  const digits = amounts.reduce((sum, amount) => sum + amount.digits * 10n ** BigInt(scale - amount.scale), 0n)
   return decimalText({ digits, scale })
 }
 

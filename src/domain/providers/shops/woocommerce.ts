@@ -102,6 +102,7 @@ function orderFields(order: JsonObject): JsonObject {
     status: order.status,
     line_items: readList(order.line_items)
       .filter(isObject)
-      .map(line => lineFields(line, 'variation_id')),
+      // after discounts, before tax; the price of one piece is rounded
+      .map(line => present({ ...lineFields(line, 'variation_id'), total: line.total })),
   })
 }
