@@ -103,7 +103,8 @@ test('live webhooks and an import update the same subscriptions', async t => {
       rate_limit: { events: 1_000_000, per_seconds: 1 },
     },
   })
-  const events = stripeEvents(history, 'new')
+  // Stripe creates its events shortly after the change.
+  const events = stripeEvents(history, 'new').map((event: Body) => ({ ...event, created: event.created + 2 }))
   for (let from = 0; from < events.length; from += 200)
     await server.request(source.path, {
       method: 'POST',
@@ -111,10 +112,23 @@ test('live webhooks and an import update the same subscriptions', async t => {
       body: JSON.stringify(events.slice(from, from + 200)),
     })
   await server.settled()
-  const before = await mrr(tenant)
+  const customers = new Set(invoices.filter(({ status }) => status === 'paid').map(({ customer }) => String(customer)))
+  const payments = async () => {
+    const rows = []
+    for (const customer of [...customers].slice(0, 5)) {
+      const path = `/v1/subscriptions/account?currency=EUR&customer=${customer}&page_size=100`
+      const { timeline } = (await server.request(path, { key: tenant.privateKey })).body
+      const paid = timeline.results.filter(({ description }: Body) => /was paid/.test(description))
+      rows.push(...paid.map(({ occurred_at, amount, invoice_id }: Body) => [occurred_at, amount, invoice_id]))
+    }
+    return rows
+  }
+  const [before, paymentsBefore] = [await mrr(tenant), await payments()]
+  assert.ok(paymentsBefore.length > 0)
   const done = await run(t, 'import', ndjsonOf(importable), 'live')
   assert.equal(done.code, 0, done.err)
   assert.equal(await mrr(tenant), before)
+  assert.deepEqual(await payments(), paymentsBefore)
   const reconciled = await run(t, 'reconcile', ndjsonOf({ subscriptions, invoices, refunds }), 'live')
   assert.deepEqual((reconciled.json() as Body).differences, [])
 })

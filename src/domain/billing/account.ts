@@ -230,7 +230,7 @@ export function accountTimeline(history: AccountHistory): TimelineEntry[] {
     ...distinctStatements(subscriptions)
       .filter(({ version }) => isOwn(version.currency))
       .map(subscriptionEntry),
-    ...distinctStatements(invoices)
+    ...distinctStatements(invoices, invoiceContent)
       .filter(({ version }) => isOwn(version.currency))
       .map(invoiceEntry),
     ...refunds.filter(refund => isOwn(refund.currency)).map(refundEntry),
@@ -255,14 +255,26 @@ function compareText(a: string, b: string): number {
 }
 
 /** Billing systems send one change as several event types. Only the first type is listed. */
-function distinctStatements<Version extends object>(statements: Statement<Version>[]): Statement<Version>[] {
+function distinctStatements<Version extends object>(
+  statements: Statement<Version>[],
+  contentOf: (version: Version) => object = version => version,
+): Statement<Version>[] {
   const known = new Map<string, Statement<Version>>()
   for (const statement of statements) {
-    const text = canonicalJson({ ...statement.version, fact: null, before: null })
+    const text = canonicalJson({ ...contentOf(statement.version), fact: null, before: null })
     const before = known.get(text)
-    if (!before || statement.eventType < before.eventType) known.set(text, statement)
+    if (!before || compareStatements(statement, before) < 0) known.set(text, statement)
   }
   return [...known.values()]
+}
+
+function compareStatements<Version>(a: Statement<Version>, b: Statement<Version>): number {
+  return a.sourceAt - b.sourceAt || compareText(a.eventType, b.eventType)
+}
+
+/** A webhook and an import contain the same state with different times. Only a failed payment can occur twice. */
+function invoiceContent(version: InvoiceVersion): object {
+  return version.failure === null ? { ...version, sourceAt: null } : version
 }
 
 const EMPTY_ENTRY = {
