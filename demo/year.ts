@@ -31,6 +31,11 @@ export function sourceName({ seed, scale }: Pick<Year, 'seed' | 'scale'>, end?: 
 
 const YEAR_TO = ', year to '
 
+/** Whether the source was created for any shop of the demo. */
+export function isDemoSource({ name }: { name: string }): boolean {
+  return /^Demo shop(?: \d+)?(?: × [\d.]+)?(?:, year to |$)/.test(name)
+}
+
 /** The end of the year of this source, for a later run that continues it; null: it is the source of another shop. */
 export function findEnd(
   source: { name: string; created_at: string },

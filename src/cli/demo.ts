@@ -1,9 +1,11 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { deliver, Refused } from '../../demo/deliver.ts'
 import { type Shop, shopYear } from '../../demo/shop.ts'
-import { createYear, DAY_MS, findEnd, sourceName, type Year } from '../../demo/year.ts'
+import { createYear, DAY_MS, findEnd, isDemoSource, sourceName, type Year } from '../../demo/year.ts'
 import { AdminError } from '../admin/error.ts'
 import type { CreatedKey } from '../admin/keys.ts'
+import { parseTenantId } from '../domain/tenants/tenants.ts'
+import { hasData } from '../store/tenants/tenants.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
@@ -22,7 +24,7 @@ export function addDemo(program: Command, out: Output): void {
   program
     .command('demo')
     .description('Fill a tenant with one year of data of a fictional shop.')
-    .option('--tenant <tenant>', 'tenant to fill; created if it does not exist', 'demo')
+    .option('--tenant <tenant>', 'tenant to fill: a new one, or one without other data', 'demo')
     .option('--seed <n>', 'random seed; the same seed generates the same shop', parseSeed, 1)
     .option('--scale <n>', 'size of the shop; 1 is about 300 contacts and 8,000 visits', parseScale, 1)
     .option('--end <YYYY-MM-DD>', 'last day of the generated year (default: today)', parseEnd)
@@ -79,11 +81,19 @@ type DemoTenant = {
 }
 
 /** Finds or creates the tenant, its keys and its source. Continues a year that an earlier run started. */
-async function prepare({ admin }: Session, shape: Shape): Promise<DemoTenant> {
+async function prepare({ admin, pool }: Session, shape: Shape): Promise<DemoTenant> {
   const found = await admin.tenants.show(shape.tenant).catch(error => {
     if (error instanceof AdminError && error.kind === 'not_found') return null
     throw error
   })
+  if (
+    found &&
+    !(await admin.sources.list(found.id)).some(isDemoSource) &&
+    (await hasData(pool, parseTenantId(found.id)!))
+  )
+    throw new UsageError(
+      `The tenant ${JSON.stringify(found.name)} contains other data, and demo data cannot be removed from a tenant. Use another --tenant.`,
+    )
   const tenant = found ?? (await admin.tenants.create({ name: shape.tenant }))
   const expires_at = found ? new Date(Date.now() + DAY_MS).toISOString() : null
   const [source, year] = await findOrCreateSource(admin, tenant.id, shape)

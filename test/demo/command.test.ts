@@ -108,6 +108,21 @@ test('the same seed with another end is rejected in a tenant that has it', async
   assert.match(err, /already has the demo data of seed 1 for the year that ends on /)
 })
 
+test('a tenant with other data is left alone', async () => {
+  const tenant = await server.anotherTenant('real')
+  const body = JSON.stringify({ event_type: 'page_view', visitor: 'v-1' })
+  const sent = await server.request('/v1/track', { method: 'POST', key: tenant.trackingKey, body })
+  assert.equal(sent.status, 200)
+  await server.settled()
+  const before = await countRows(tenant.id)
+  assert.equal(before.events, 1)
+  const { code, out, err } = await kontor('demo', '--scale', '0.1', '--tenant', tenant.id, '--url', server.url)
+  assert.deepEqual({ code, out }, { code: 2, out: '' })
+  assert.match(err, /contains other data, and demo data cannot be removed from a tenant\. Use another --tenant\./)
+  assert.deepEqual(await countRows(tenant.id), before)
+  assert.deepEqual(await server.admin.sources.list(tenant.id), [])
+})
+
 test('an invalid option is explained', async () => {
   for (const [flag, value, message] of [
     ['--seed', 'x', 'Expected a number from 1 to 1000000000.'],

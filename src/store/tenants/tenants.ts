@@ -69,6 +69,16 @@ export async function newestMigration(db: Db): Promise<string | null> {
   return rows[0]?.name ?? null
 }
 
+/** Whether records, events or conversions of the tenant are stored. */
+export async function hasData(db: Db, tenantId: number): Promise<boolean> {
+  const { rows } = await db.query<{ has: boolean }>(
+    `select exists (select from records where tenant_id = $1) or exists (select from events where tenant_id = $1)
+       or exists (select from conversions where tenant_id = $1) as has`,
+    [tenantId],
+  )
+  return rows[0]!.has
+}
+
 /** The number of tenants and of records that are not deleted. */
 export async function countTenantsAndRecords(db: Db): Promise<{ tenants: number; records: number }> {
   const { rows } = await db.query<{ tenants: number; records: number }>(
