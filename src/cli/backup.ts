@@ -1,4 +1,3 @@
-import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Command } from '@commander-js/extra-typings'
 import { backUp, verifyBackup } from '../admin/backup.ts'
@@ -8,6 +7,7 @@ import type { Log } from '../log/log.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import { type Output, reportProgress } from './output.ts'
+import { outputPath } from './output-file.ts'
 import { dataOption, readSecretKeys, requireData, withBareDatabase } from './session.ts'
 
 const NOTES = `
@@ -36,7 +36,7 @@ export function addBackup(program: Command, out: Output): void {
     )
     .action(async ({ to, includeSecretKey, ...options }) => {
       if (to === undefined) throw new UsageError('The option --to <file> is required.')
-      const path = await writablePath(to)
+      const path = await outputPath('--to', to)
       await requireData(options)
       await withBareDatabase(options, out, async ({ pool, config, log }) => {
         const secretKeys = includeSecretKey ? await readSecretKeys(config) : null
@@ -69,11 +69,4 @@ async function drain(log: Log, out: Output): Promise<void> {
       'stream_not_drained',
       `JetStream holds ${unread} unprocessed entries, which the backup would not contain. Start a worker (kontor start --surfaces worker) and retry.`,
     )
-}
-
-async function writablePath(to: string): Promise<string> {
-  const path = resolve(to)
-  const found = await stat(path).catch(() => null)
-  if (found && !found.isFile()) throw new UsageError(`${path} is not a regular file. Choose another path for --to.`)
-  return path
 }

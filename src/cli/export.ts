@@ -1,10 +1,4 @@
-import { createWriteStream } from 'node:fs'
-import { rename, rm } from 'node:fs/promises'
-import { resolve } from 'node:path'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { Argument, type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
-import { fileErrorReason } from '../admin/error.ts'
 import { parseTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp, TIME_FORMAT } from '../domain/time.ts'
 import { endIn, UTC } from '../domain/time-zone.ts'
@@ -13,6 +7,7 @@ import { findTable, TABLES } from '../reports/export/tables.ts'
 import { UsageError } from './errors.ts'
 import { END_OF_DAY, examples } from './options.ts'
 import { type Output, openProgressLine } from './output.ts'
+import { outputPath, writeOutputFile } from './output-file.ts'
 import { download } from './remote.ts'
 import { dataOption, withReadAdmin } from './session.ts'
 
@@ -62,6 +57,7 @@ export function addExport(program: Command, out: Output): void {
       if (since && until && since > until) throw new UsageError('--since must not be after --until.')
       if (format === 'parquet' && file === undefined && process.stdout.isTTY)
         throw new UsageError('Parquet is a binary format. Specify a file with --out FILE.')
+      const path = file === undefined ? null : await outputPath('--out', file)
       await withReadAdmin(options, out, async ({ admin, pool, remote }) => {
         const tenant = await admin.tenants.show(options.tenant!)
         const startedAt = performance.now()
@@ -76,10 +72,10 @@ export function addExport(program: Command, out: Output): void {
         const bytes = remote
           ? download(remote, `/tenants/${tenant.id}/export/${what}`, { format, ...given(window) })
           : exportBytes(pool, parseTenantId(tenant.id)!, { table: findTable(what), window, format, onRows })
-        const written = file === undefined ? await writeStdout(bytes) : await writeFileWhole(resolve(file), bytes)
+        const written = path === null ? await writeStdout(bytes) : await writeOutputFile(path, bytes)
         line.end()
         const seconds = Math.round(performance.now() - startedAt) / 1000
-        if (file !== undefined) out.json({ file: resolve(file), rows, bytes: written, seconds })
+        if (path !== null) out.json({ file: path, rows, bytes: written, seconds })
       })
     })
 }
@@ -90,10 +86,11 @@ type PersonOptions = { tenant?: string; email?: string; id?: string; out?: strin
 async function exportPerson({ tenant, email, id, out: file, ...options }: PersonOptions, out: Output) {
   if ((email === undefined) === (id === undefined)) throw new UsageError('Specify either --email or --id.')
   const who = email === undefined ? id! : `email:${email}`
+  const path = file === undefined ? null : await outputPath('--out', file)
   await withReadAdmin(options, out, async ({ admin }) => {
     const text = await admin.people.export({ tenant: tenant!, id: who, format: 'json' })
-    if (file === undefined) for await (const part of text) out.print(part)
-    else out.json({ file: resolve(file), bytes: await writeFileWhole(resolve(file), encode(text)) })
+    if (path === null) for await (const part of text) out.print(part)
+    else out.json({ file: path, bytes: await writeOutputFile(path, text) })
   })
 }
 
@@ -102,30 +99,11 @@ function given<Value>(values: Record<string, Value | null>): Record<string, Valu
   return Object.fromEntries(present)
 }
 
-async function* encode(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
-  for await (const text of texts) yield Buffer.from(text)
-}
-
 const parseEnd = (text: string) => parseMoment(text, endIn(UTC, text))
 
 function parseMoment(text: string, moment: unknown = parseTimestamp(text)): Date {
   if (!(moment instanceof Date)) throw new InvalidArgumentError(`Expected ${TIME_FORMAT}.`)
   return moment
-}
-
-/** Writes to `path`.part and renames it when it is complete. */
-async function writeFileWhole(path: string, bytes: AsyncIterable<Uint8Array>): Promise<number> {
-  const part = `${path}.part`
-  const stream = createWriteStream(part, { mode: 0o600 })
-  try {
-    await pipeline(Readable.from(bytes), stream)
-    await rename(part, path)
-  } catch (error) {
-    await rm(part, { force: true })
-    if ((error as NodeJS.ErrnoException).path !== part) throw error
-    throw new UsageError(`${path} cannot be written: ${fileErrorReason(error as Error)}.`)
-  }
-  return stream.bytesWritten
 }
 
 async function writeStdout(bytes: AsyncIterable<Uint8Array>): Promise<number> {

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import type { EntityType } from '../domain/records/records.ts'
@@ -31,8 +30,9 @@ import { stripeFileRows, stripeReading } from '../import/stripe.ts'
 import { IMPORTED_LISTS, stripeApiRows } from '../import/stripe-api.ts'
 import { findProcessed, processedKey } from '../store/inbound/processed.ts'
 import { UsageError } from './errors.ts'
-import { examples } from './options.ts'
+import { examples, readTextOption } from './options.ts'
 import { type Output, openProgressLine } from './output.ts'
+import { createErrorsFile } from './output-file.ts'
 import { reachServer, waitUntilApplied } from './running-server.ts'
 import { dataOption, type Session, tenantOption, urlOption, withDatabase } from './session.ts'
 import {
@@ -109,13 +109,14 @@ function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Ou
         ...presets.map(preset => `kontor import ${table} ${table}_export.csv --tenant acme --preset ${preset}`),
       ),
     )
-    .action((file, options) =>
-      withDatabase(options, out, async session => {
+    .action(async (file, options) => {
+      const errors = await createErrorsFile(options.errors, [file, options.map])
+      await withDatabase(options, out, async session => {
         const plan = await planImport(file, table, options)
         const openTarget = table === 'events' ? openEventTarget : openRecordTarget(TABLES[table])
-        await importFile(session, { ...options, tenant: options.tenant!, plan: () => plan, openTarget }, out)
-      }),
-    )
+        await importFile(session, { ...options, errors, tenant: options.tenant!, plan: () => plan, openTarget }, out)
+      })
+    })
 }
 
 const MAPS = {
@@ -189,9 +190,10 @@ function addStripe(group: Command, out: Output): void {
         throw new UsageError(
           '--as-of is only valid with a file. With a key, Kontor uses the time at which it reads each object. Omit --as-of.',
         )
+      const errors = await createErrorsFile(options.errors, [file])
       await withDatabase(options, out, async session => {
         const namespace = chooseNamespace(await session.admin.sources.list(options.tenant!), options)
-        const wanted = { ...options, tenant: options.tenant!, openTarget: openStripeTarget(namespace) }
+        const wanted = { ...options, errors, tenant: options.tenant!, openTarget: openStripeTarget(namespace) }
         if (key !== null) {
           const plan = (signal: AbortSignal) => planStripeApi(session, { key, namespace, signal }, out)
           return importFile(session, { ...wanted, plan }, out)
@@ -412,7 +414,7 @@ export async function planImport(
   const preset = name === undefined ? null : PRESETS[name]!
   for (const [option, value] of Object.entries({ '--preset': name, '--delimiter': delimiter }))
     if (value !== undefined && format === 'ndjson') throw new UsageError(`${option} requires a CSV file.`)
-  const mapText = map === undefined ? null : await readFile(map, 'utf8').catch(() => rejectMissingFile(map))
+  const mapText = map === undefined ? null : await readTextOption(map)
   const fields = table === 'events' ? EVENT_FIELDS : RECORD_FIELDS
   const mapping = mapText === null ? null : parseMapping(mapText, fields)
   const input = await openInput(file, new Date(), { encoding })
@@ -428,10 +430,6 @@ export async function planImport(
     reading: createReading(table, { preset, mapping, input }),
     identity: [table, name, mapText, ...(delimiter || encoding ? [delimiter, encoding] : [])],
   }
-}
-
-function rejectMissingFile(path: string): never {
-  throw new FileError(`No such file: ${path}.`)
 }
 
 type ReadOptions = { preset: Preset | null; mapping: Mapping | null }

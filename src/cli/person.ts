@@ -1,9 +1,7 @@
-import { createWriteStream } from 'node:fs'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { type Command, Option } from '@commander-js/extra-typings'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
+import { outputPath, writeOutputFile } from './output-file.ts'
 import { dataOption, printChange, printRead, tenantOption, withReadAdmin } from './session.ts'
 
 const NOTES = `
@@ -89,14 +87,15 @@ export function addPerson(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', '\n`kontor export person` prints the same as this command with --format json.')
     .addHelpText('after', examples('kontor person export --tenant acme ada@example.com --format json --out ada.json'))
-    .action((id, options) =>
-      withReadAdmin(options, out, async ({ admin }) => {
+    .action(async (id, options) => {
+      const path = options.out === undefined ? null : await outputPath('--out', options.out)
+      await withReadAdmin(options, out, async ({ admin }) => {
         const { tenant, format } = options
         const text = await admin.people.export({ tenant: tenant!, id, format, confirm_profile: options.confirmProfile })
-        if (options.out === undefined) for await (const part of text) out.print(part)
-        else await pipeline(Readable.from(text), createWriteStream(options.out, { mode: 0o600 }))
-      }),
-    )
+        if (path === null) for await (const part of text) out.print(part)
+        else await writeOutputFile(path, text)
+      })
+    })
 }
 
 const VERIFY_NOTES = `

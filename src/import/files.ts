@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { csvLine } from '../domain/csv.ts'
 import { FileError, type Place, type Rejection } from './rows.ts'
@@ -64,10 +64,22 @@ async function* decoded(
       throw new FileError(
         `The file is compressed. Decompress it, or pipe it in (gunzip -c FILE | kontor ${command} … -).`,
       )
+    const utf16 = isFirst && encoding === 'utf-8' && recognizeUtf16(bytes)
+    if (utf16)
+      throw new FileError(
+        `The file is UTF-16. Save it as UTF-8${command === 'import' ? `, or add --encoding ${utf16}` : ''}.`,
+      )
     isFirst = false
     yield decode(bytes)
   }
   yield decode()
+}
+
+/** By the byte order mark, or by the zero byte of an ASCII character. */
+function recognizeUtf16([first, second]: Buffer): 'utf-16le' | 'utf-16be' | undefined {
+  if ((first === 0xff && second === 0xfe) || (first !== 0 && second === 0)) return 'utf-16le'
+  if ((first === 0xfe && second === 0xff) || (first === 0 && second !== 0)) return 'utf-16be'
+  return undefined
 }
 
 /** The progress of an import: the number of rows that are read and settled, and their outcomes. */
@@ -131,11 +143,10 @@ export type ErrorsFile = { write(rejections: Rejection[]): Promise<void>; bytes(
 
 const NO_ERRORS_FILE: ErrorsFile = { write: async () => {}, bytes: () => 0, close: async () => {} }
 
-/** An interrupted import may have written rejections after its last settled row. They are written again, starting at byte `from`. */
+/** An interrupted import may have written rejections after its last settled row. They are written again, starting at byte `from` of the existing file. */
 export async function openErrorsFile(path: string | null, from: number): Promise<ErrorsFile> {
   if (path === null) return NO_ERRORS_FILE
-  // Rejected rows contain personal data.
-  const file: FileHandle = await open(path, from > 0 ? 'r+' : 'w', 0o600).catch(() => open(path, 'w', 0o600))
+  const file = await open(path, 'r+')
   const size = Math.min(from, (await file.stat()).size)
   await file.truncate(size)
   let written = size

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { lstat, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { parse } from 'csv-parse/sync'
@@ -303,4 +304,33 @@ test('the command writes the same file, and an import accepts it', async t => {
   assert.deepEqual(lines(await (await exported(copy, 'events')).text()).map(what), lines(text).map(what))
   assert.equal((await kontor('export', 'events', '--tenant', 'shop', '--since', 'yesterday')).code, 2)
   assert.match((await kontor('export', 'events', '--tenant', 'shopp')).err, /No such tenant/)
+})
+
+test('a file behind a symbolic link is written, and a device or pipe is never replaced', async t => {
+  const directory = await temporaryDirectory(t)
+  const [pipe, link, file] = [join(directory, 'pipe'), join(directory, 'link'), join(directory, 'file')]
+  execFileSync('mkfifo', [pipe])
+  await writeFile(file, 'old')
+  await symlink(file, link)
+  for (const words of [
+    ['export', 'contacts', '--tenant', 'shop', '--out'],
+    ['export', 'person', '--tenant', 'shop', '--email', 'a@example.com', '--out'],
+    ['person', 'export', '--tenant', 'shop', 'a@example.com', '--out'],
+    ['backup', '--to'],
+  ]) {
+    for (const path of [pipe, directory]) {
+      const { code, err } = await kontor(...words, path)
+      assert.deepEqual(
+        [code, err.includes(`${path} is not a regular file. Choose another path for --`)],
+        [2, true],
+        err,
+      )
+    }
+    assert.ok((await lstat(pipe)).isFIFO(), words.join(' '))
+    assert.match((await kontor(...words, '-')).err, /requires the name of a file, not -\./)
+  }
+  const run = await kontor('export', 'contacts', '--tenant', 'shop', '--out', link)
+  assert.equal(run.code, 0, run.err)
+  assert.ok((await lstat(link)).isSymbolicLink())
+  assert.equal(await readFile(file, 'utf8'), await (await exported(shop, 'contacts')).text())
 })

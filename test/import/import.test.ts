@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises'
+import { readdir, readFile, stat, symlink, utimes, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
@@ -408,6 +408,65 @@ test('a file with another delimiter and encoding is read, and imported events ha
   const help = (await kontor('import', 'events', '--help')).out
   for (const word of ['event_type', 'identify', '--delimiter', '--encoding', 'ndjson'])
     assert.ok(help.includes(word), word)
+})
+
+test('--errors never overwrites a file that the command reads', async t => {
+  const tenant = await server.anotherTenant('same-file')
+  const directory = await temporaryDirectory(t)
+  const [file, map, link] = [join(directory, 'in.csv'), join(directory, 'map.json'), join(directory, 'link.csv')]
+  const content = 'id,sourceUpdatedAt,sku\nc1,2026-01-01,b\n'
+  await writeFile(file, content)
+  await writeFile(map, '{}')
+  await symlink(file, link)
+  const words = ['import', 'products', file, '--tenant', tenant.name, '--url', server.url]
+  for (const errors of [file, link, map]) {
+    const { code, err } = await kontor(...words, '--map', map, '--errors', errors)
+    assert.deepEqual([code, err.includes('is read by this command. Choose another file for --errors.')], [2, true], err)
+  }
+  assert.deepEqual([await readFile(file, 'utf8'), await readFile(map, 'utf8')], [content, '{}'])
+  const stripe = await kontor(
+    'import',
+    'stripe',
+    file,
+    '--tenant',
+    tenant.name,
+    '--as-of',
+    '2026-01-01',
+    '--errors',
+    link,
+  )
+  assert.deepEqual([stripe.code, await readFile(file, 'utf8')], [2, content])
+  for (const [options, message] of [
+    [['--errors', directory], /is not a regular file\. Choose another path for --errors\./],
+    [['--errors', join(directory, 'none/errors.csv')], /cannot be written: no such file or directory\./],
+    [['--map', directory], /cannot be read: illegal operation on a directory\./],
+    [['--map', join(directory, 'none.json')], /cannot be read: no such file or directory\./],
+  ] as const) {
+    const { code, err } = await kontor(...words, ...options)
+    assert.equal(code, 2, err)
+    assert.match(err, message)
+  }
+})
+
+test('a file in UTF-16 is recognized with and without a byte order mark', async t => {
+  const tenant = await server.anotherTenant('utf-16')
+  const file = join(await temporaryDirectory(t), 'events.ndjson')
+  const words = ['import', 'events', file, '--tenant', tenant.name, '--url', server.url]
+  const little = Buffer.from('{"event_type":"signed_up","visitor":"v-1","event_id":"e-1"}\n', 'utf16le')
+  for (const [bytes, encoding] of [
+    [little, 'utf-16le'],
+    [Buffer.concat([Buffer.from([0xff, 0xfe]), little]), 'utf-16le'],
+    [Buffer.from(little).swap16(), 'utf-16be'],
+    [Buffer.concat([Buffer.from([0xfe, 0xff]), Buffer.from(little).swap16()]), 'utf-16be'],
+  ] as const) {
+    await writeFile(file, bytes)
+    assert.match((await kontor(...words)).err, new RegExp(`The file is UTF-16\\..*--encoding ${encoding}`))
+    const run = await kontor(...words, '--encoding', encoding)
+    assert.equal(run.code, 0, run.err)
+  }
+  await writeFile(file, little)
+  const stripe = await kontor('import', 'stripe', file, '--tenant', tenant.name, '--as-of', '2026-01-01')
+  assert.match(stripe.err, /The file is UTF-16\. Save it as UTF-8\.$/m)
 })
 
 test('a price that is not a number rejects its order instead of losing the amount', async t => {
