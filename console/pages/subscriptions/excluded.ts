@@ -83,7 +83,7 @@ function reasonColumns(total: Amount): Column<ExclusionReason>[] {
       cell: ({ excluded_mrr }) => h(ShareBar, { share: isZero(total) ? 0 : toNumber(excluded_mrr) / toNumber(total) }),
       kind: 'number',
     },
-    { label: 'Without a price', cell: ({ unpriced }) => number(unpriced), kind: 'number' },
+    { label: `Without an amount in ${currency.value}`, cell: ({ unpriced }) => number(unpriced), kind: 'number' },
   ]
 }
 

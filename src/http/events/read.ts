@@ -84,7 +84,7 @@ export function lookupRoutes(app: App, deps: Deps): void {
         tags: ['Events'],
         summary: 'Look up an event by the sender’s id',
         description:
-          'By the `event_id` of a tracking event, the `messageId` of a CDP event or the `inbound_event_id` of a webhook. Returns whether it is queued, deferred, stored, a duplicate, a dead letter, dropped or suppressed, and why. Without `source_config_id`, tracking events are searched first, then the sources in order. 404: unknown event.',
+          'By the `event_id` of a tracking event, the `messageId` of a CDP event or the `inbound_event_id` of a webhook. Returns whether it is queued, deferred, stored, a duplicate, a dead letter, dropped or suppressed, and why. Without `source_config_id`, tracking events are searched first, then the existing sources in order. 404: unknown event.',
         querystring: LookupQuery,
         response: { 200: EventOutcomeBody },
       },
