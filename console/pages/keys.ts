@@ -205,6 +205,7 @@ function KeyForm({ kind, create }: KeyFormProps): VNode {
     Form<keyof Filled>,
     {
       submit: 'Create key',
+      needs: 'admin',
       layout: 'stacked',
       run: (values, all) => create(newKey(values as Filled, all.getAll('scope') as string[])),
     },

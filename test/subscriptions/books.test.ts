@@ -127,6 +127,24 @@ test('figures of a closed month do not change; late facts are restatements that 
   assert.deepEqual((await booksOf(tenant, { month: '2025-02' })).results, [])
 })
 
+test('a change at the very end of a closed month belongs to the next month and is no restatement', async () => {
+  const tenant = await server.anotherTenant('midnight')
+  await send(server, [...SHOP, ended('stays', at('2025-04-01'), january)], tenant)
+  await close(tenant)
+  await send(server, [created('midnight', { started_at: at('2025-04-01'), items: [item(500)] })], tenant)
+  assert.deepEqual((await booksOf(tenant)).results, [])
+  const mrr = async (as_of: string) => {
+    const both = ['as_closed', 'restated'].map(basis => reportOf(server, 'overview', { as_of, basis }, tenant))
+    return (await Promise.all(both)).map(report => report.mrr)
+  }
+  assert.deepEqual(await mrr('2025-04-01'), [30, 530])
+  assert.deepEqual(await mrr('2025-03-31T23:59:59Z'), [40, 40])
+  for (const basis of ['as_closed', 'restated']) {
+    const months = { from: '2025-03-01', to: '2025-03-31', basis }
+    assert.equal((await reportOf(server, 'history', months, tenant)).results[0].mrr, 40, basis)
+  }
+})
+
 test('for a month that is not closed, both bases are the same', async () => {
   const tenant = await server.anotherTenant('open months')
   await send(server, SHOP, tenant)

@@ -145,7 +145,7 @@ function Books({ books, month, linkTo }: BooksProps): VNode {
       columns: RESTATEMENTS,
       list: books,
       linkTo,
-      empty: h(EmptyState, { title: 'No restatements.', text: 'Closed figures have not changed.' }),
+      empty: h(EmptyState, { title: 'No restatements.', text: 'No data that arrived later changed a closed month.' }),
     }),
   )
 }
