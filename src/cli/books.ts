@@ -44,7 +44,12 @@ export function addBooks(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor books status --tenant acme', 'kontor books status --tenant acme 2026-10'))
     .action((month, { tenant, page, ...options }) =>
-      printRead(options, out, admin => admin.books.status(tenant, { month, page, pageSize: 100 })),
+      printRead(options, out, async admin => {
+        const status = await admin.books.status(tenant, { month, page, pageSize: 100 })
+        const isClosed = month === undefined || status.months.some(closed => closed.month === month)
+        if (!isClosed) out.say(`${month} is not closed.`)
+        return status
+      }),
     )
 }
 

@@ -62,6 +62,7 @@ test('with KONTOR_URL and KONTOR_KEY, tenants, keys, sources and destinations ar
   const status = await json('books', 'status', '--tenant', 'laptop', '2025-03')
   assert.deepEqual([(status.months as never as object[]).length, status.count as unknown], [1, 0])
   assert.equal((await json('books', 'reopen', '--tenant', 'laptop', '2025-03')).month, '2025-03')
+  assert.match((await kontor('books', 'status', '--tenant', 'laptop', '2025-03')).err, /^2025-03 is not closed\.$/m)
   assert.ok((await json('audit', 'list', '--limit', '3')).length === 3)
   assert.match((await json('user', 'invite', 'ada@example.com')).link!, new RegExp(`^${server.url}/console#`))
   const missing = await kontor('source', 'show', 'src_4fTzQ9aXw2LmN8pB')
