@@ -387,7 +387,7 @@ const checkSources: Check = async function* (installation) {
     }
   for (const { sourceId, events, oldestAt } of backlogs) {
     if (databaseNow.getTime() - oldestAt.getTime() <= HOUR_MS) continue
-    const { rate_limit } = ((await findSource(pool, sourceId)) ?? { config: DEFAULT_SOURCE_CONFIG }).config
+    const { rate_limit } = (await findSource(pool, sourceId))?.config ?? DEFAULT_SOURCE_CONFIG
     const raised = { ...rate_limit, events: Math.min(3 * rate_limit.events, MAX_RATE_EVENTS) }
     yield {
       code: 'overflow_old',

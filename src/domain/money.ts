@@ -75,6 +75,17 @@ export function compareDecimals(a: Decimal, b: Decimal): number {
   return difference < 0n ? -1 : difference > 0n ? 1 : 0
 }
 
+/** The exact sum. Without argument lists, whose length is limited: a webhook can contain any number of amounts. */
+export function sumDecimals(amounts: Decimal[]): Decimal {
+  const scale = amounts.reduce((most, amount) => Math.max(most, amount.scale), 0)
+  const digits = amounts.reduce((sum, amount) => sum + amount.digits * 10n ** BigInt(scale - amount.scale), 0n)
+  return { digits, scale }
+}
+
+export function multiplyDecimals(a: Decimal, b: Decimal): Decimal {
+  return { digits: a.digits * b.digits, scale: a.scale + b.scale }
+}
+
 /** The shortest text of it: no exponent, no superfluous zeros. */
 export function decimalText(decimal: Decimal): string {
   const negative = decimal.digits < 0n

@@ -60,19 +60,23 @@ async function* decoded(
   }
   for await (const bytes of stream) {
     count(bytes.length)
-    if (isFirst && bytes[0] === 0x1f && bytes[1] === 0x8b)
-      throw new FileError(
-        `The file is compressed. Decompress it, or pipe it in (gunzip -c FILE | kontor ${command} … -).`,
-      )
-    const utf16 = isFirst && encoding === 'utf-8' && recognizeUtf16(bytes)
-    if (utf16)
-      throw new FileError(
-        `The file is UTF-16. Save it as UTF-8${command === 'import' ? `, or add --encoding ${utf16}` : ''}.`,
-      )
+    if (isFirst) checkStart(bytes, { encoding, command })
     isFirst = false
     yield decode(bytes)
   }
   yield decode()
+}
+
+function checkStart(bytes: Buffer, { encoding, command }: { encoding: string; command: string }): void {
+  if (bytes[0] === 0x1f && bytes[1] === 0x8b)
+    throw new FileError(
+      `The file is compressed. Decompress it, or pipe it in (gunzip -c FILE | kontor ${command} … -).`,
+    )
+  const utf16 = encoding === 'utf-8' ? recognizeUtf16(bytes) : undefined
+  if (utf16 !== undefined) {
+    const hint = command === 'import' ? `, or add --encoding ${utf16}` : ''
+    throw new FileError(`The file is UTF-16. Save it as UTF-8${hint}.`)
+  }
 }
 
 /** By the byte order mark, or by the zero byte of an ASCII character. */
@@ -143,7 +147,10 @@ export type ErrorsFile = { write(rejections: Rejection[]): Promise<void>; bytes(
 
 const NO_ERRORS_FILE: ErrorsFile = { write: async () => {}, bytes: () => 0, close: async () => {} }
 
-/** An interrupted import may have written rejections after its last settled row. They are written again, starting at byte `from` of the existing file. */
+/**
+ * Opens the existing file. An interrupted import may have written rejections after its last settled row: they are written again, starting
+ * at byte `from`.
+ */
 export async function openErrorsFile(path: string | null, from: number): Promise<ErrorsFile> {
   if (path === null) return NO_ERRORS_FILE
   const file = await open(path, 'r+')

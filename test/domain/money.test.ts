@@ -8,7 +8,9 @@ import {
   MAX_MINOR,
   majorText,
   minorDigits,
+  multiplyDecimals,
   parseDecimal,
+  sumDecimals,
   toMajor,
   toMinor,
 } from '../../src/domain/money.ts'
@@ -110,4 +112,13 @@ test('halves are rounded up', () => {
   assert.equal(divideHalfUp(5n, 12n), 0n)
   assert.equal(divideHalfUp(7n, 12n), 1n)
   assert.equal(divideHalfUp(-1n, 2n), -1n)
+})
+
+test('sums and products of decimals are exact, also of more amounts than a call has arguments', () => {
+  const decimals = (...values: unknown[]) => values.map(value => parseDecimal(value)!)
+  assert.equal(decimalText(sumDecimals([])), '0')
+  assert.equal(decimalText(sumDecimals(decimals('0.1', '0.2', '-1', 3))), '2.3')
+  assert.equal(decimalText(sumDecimals(Array(500_000).fill(parseDecimal('0.01')))), '5000')
+  const [a, b] = decimals('1.50', '-0.3') as [never, never]
+  assert.equal(decimalText(multiplyDecimals(a, b)), '-0.45')
 })

@@ -145,7 +145,7 @@ function Books({ books, month, linkTo }: BooksProps): VNode {
       columns: RESTATEMENTS,
       list: books,
       linkTo,
-      empty: h(EmptyState, { title: 'No restatements.', text: 'No data that arrived later changed a closed month.' }),
+      empty: h(EmptyState, { title: 'No restatements.', text: 'No later data changed a closed month.' }),
     }),
   )
 }

@@ -1,6 +1,6 @@
 /** Reads fields of provider objects. A value of the wrong type becomes null; nothing throws. */
 
-import { type Decimal, decimalText, parseDecimal } from '../money.ts'
+import { type Decimal, decimalText, parseDecimal, sumDecimals } from '../money.ts'
 import { DAY_MS, parseTimestamp } from '../time.ts'
 import type {
   Acquisition,
@@ -145,10 +145,8 @@ function readTier(tier: Fields, amount: AmountReader): Tiers['steps'][number] | 
 
 /** The sum of percentages included in a price; null: none. */
 export function sumPercents(percents: (string | null)[]): string | null {
-  const known = percents.flatMap(percent => (percent === null ? [] : [parseDecimal(percent)!]))
-  const scale = Math.max(0, ...known.map(percent => percent.scale))
-  const digits = known.reduce((sum, { digits, scale: own }) => sum + digits * 10n ** BigInt(scale - own), 0n)
-  return digits > 0n ? decimalText({ digits, scale }) : null
+  const sum = sumDecimals(percents.flatMap(percent => (percent === null ? [] : [parseDecimal(percent)!])))
+  return sum.digits > 0n ? decimalText(sum) : null
 }
 
 export function readUsageType(...hints: unknown[]): Item['usageType'] {

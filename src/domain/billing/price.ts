@@ -1,6 +1,14 @@
 /** Prices of a subscription's items: per billing period before and after discounts, per month (MRR), and as future charges. */
 
-import { type Decimal, divideHalfUp, MAX_MINOR, minorDigits, parseDecimal } from '../money.ts'
+import {
+  type Decimal,
+  divideHalfUp,
+  MAX_MINOR,
+  minorDigits,
+  multiplyDecimals,
+  parseDecimal,
+  sumDecimals,
+} from '../money.ts'
 import { addIntervals, findAnchor, termsBetween } from './calendar.ts'
 import {
   type Discount,
@@ -121,15 +129,15 @@ function grossLine(item: Item, currency: string | null): Line {
   if (item.interval === null) return unpriced('missing_interval')
   if (!isInterval(item.interval) || item.intervalCount === null) return unpriced('unsupported_interval')
   if (item.usageType === 'metered') return unpriced('metered_usage')
-  const amount = price ? product(price, quantity) : item.tiers ? tieredAmount(item.tiers, item.billedQuantity!) : null
+  const amount = price
+    ? multiplyDecimals(price, quantity)
+    : item.tiers
+      ? tieredAmount(item.tiers, item.billedQuantity!)
+      : null
   if (amount === null) return unpriced('tiered_price_unknown')
   const gross = { n: amount.digits * 10n ** BigInt(minorDigits(currency)), d: 10n ** BigInt(amount.scale) }
   if (exceeds(gross) || exceeds(perMonth(gross, item))) return unpriced('missing_price')
   return { item, reason: null, gross, net: gross }
-}
-
-function product(a: Decimal, b: Decimal): Decimal {
-  return { digits: a.digits * b.digits, scale: a.scale + b.scale }
 }
 
 /** The price of a quantity; null: the tiers end before it. */
@@ -143,17 +151,14 @@ function tieredAmount({ mode, steps }: Tiers, quantity: number): Decimal | null 
           const from = steps[i - 1]?.upTo ?? 0
           return { step, units: Math.max(0, Math.min(quantity, step.upTo ?? quantity) - from) }
         })
-  const amounts = parts
-    .filter(({ units }) => units > 0)
-    .flatMap(({ step, units }) => [
-      product(parseDecimal(step.unitAmount)!, parseDecimal(units)!),
-      parseDecimal(step.flatAmount)!,
-    ])
-  const scale = Math.max(0, ...amounts.map(amount => amount.scale))
-  return {
-    digits: amounts.reduce((sum, amount) => sum + amount.digits * 10n ** BigInt(scale - amount.scale), 0n),
-    scale,
-  }
+  return sumDecimals(
+    parts
+      .filter(({ units }) => units > 0)
+      .flatMap(({ step, units }) => [
+        multiplyDecimals(parseDecimal(step.unitAmount)!, parseDecimal(units)!),
+        parseDecimal(step.flatAmount)!,
+      ]),
+  )
 }
 
 function exceeds(amount: Ratio): boolean {

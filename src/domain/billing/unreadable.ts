@@ -1,6 +1,6 @@
 /** Values of a billing object that are present and cannot be read. Reports warn about them, because they look like missing values. */
 
-import { decimalToMinor, knownCurrency, parseDecimal } from '../money.ts'
+import { decimalToMinor, knownCurrency, multiplyDecimals, parseDecimal } from '../money.ts'
 import {
   type Fields,
   isInvoiceStatus,
@@ -78,7 +78,7 @@ function discountErrors(owner: Fields, prefix: string): Unreadable[] {
 function isTooLarge({ unit_amount, quantity = 1 }: Fields, currency: unknown): boolean {
   const [price, count] = [parseDecimal(unit_amount), parseDecimal(quantity)]
   if (!price || !count) return false
-  const total = { digits: price.digits * count.digits, scale: price.scale + count.scale }
+  const total = multiplyDecimals(price, count)
   return decimalToMinor(total, knownCurrency(currency) ?? 'EUR') === null
 }
 

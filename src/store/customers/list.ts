@@ -99,7 +99,7 @@ export async function* customerPages(
   }
 }
 
-/** The statement of a page. Exported so that a test can check its plan. */
+/** The statement of a page. */
 function customerPage(tenantId: number, page: CustomerPage): { text: string; values: unknown[] } {
   const { with: matches, from, order, sortValue, values } = selection(tenantId, page)
   const text = `${matches} select ${SHOWN}, ${sortValue} as "sortValue" ${from} ${order} limit $2`

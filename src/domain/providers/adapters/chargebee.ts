@@ -3,7 +3,7 @@
 import { type Fields, readDecimalText, readInteger, readList, readObject, readText } from '../../billing/fields.ts'
 import { taxPercent } from '../../billing/tax.ts'
 import type { CouponTerms } from '../../billing/types.ts'
-import { compareDecimals, decimalText, knownCurrency, parseDecimal, toMinor } from '../../money.ts'
+import { compareDecimals, decimalText, knownCurrency, multiplyDecimals, parseDecimal, toMinor } from '../../money.ts'
 import { type Adapter, flatPrice, minorToMajor, type ProviderEvent, type ProviderFact } from '../adapter.ts'
 
 export const chargebee: Adapter = {
@@ -134,7 +134,7 @@ function toPrice(item: Fields, { currency_code }: Fields): Fields {
   const [unit, total, units] = [read('unit_price'), parseDecimal(read('amount')), parseDecimal(quantity ?? 1)]
   if (!total && read('amount') != null) return { quantity, unit_amount: read('amount') }
   const price = parseDecimal(unit)
-  const product = price && units && { digits: price.digits * units.digits, scale: price.scale + units.scale }
+  const product = price && units && multiplyDecimals(price, units)
   if (total)
     return product && compareDecimals(product, total) === 0
       ? { quantity, unit_amount: unit }

@@ -2,7 +2,7 @@
 
 import { addIntervals } from '../../billing/calendar.ts'
 import { type Fields, readInstant, readObject, readText } from '../../billing/fields.ts'
-import { type Decimal, decimalText, parseDecimal } from '../../money.ts'
+import { type Decimal, decimalText, multiplyDecimals, parseDecimal } from '../../money.ts'
 import { DAY_MS } from '../../time.ts'
 import type { Adapter, ProviderFact } from '../adapter.ts'
 
@@ -101,7 +101,7 @@ function readTaxShare({ tax_percentage }: Fields): Decimal | null {
 
 function multiply(price: unknown, share: Decimal): string | undefined {
   const amount = parseDecimal(price)
-  return amount ? decimalText({ digits: amount.digits * share.digits, scale: amount.scale + share.scale }) : undefined
+  return amount ? decimalText(multiplyDecimals(amount, share)) : undefined
 }
 
 /** Prices in app stores include tax. */

@@ -72,11 +72,11 @@ export function present(fields: JsonObject): JsonObject {
   )
 }
 
-/** A line of an order. `variant`: the shop's name of the field with the variant id. */
-export function lineFields(line: JsonObject, variant: string): JsonObject {
+/** A line of an order. `variant`: the shop's name of the field with the variant id. `total`: after discounts, if it is known. */
+export function lineFields(line: JsonObject, variant: string, total: unknown): JsonObject {
   const { name, sku, quantity, price } = line
   return present({
-    ...{ name, sku, quantity, price },
+    ...{ name, sku, quantity, price, total },
     product_id: readShopId(line.product_id),
     variant_id: readShopId(line[variant]),
   })

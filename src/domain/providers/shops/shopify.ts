@@ -2,7 +2,7 @@
 
 import { readList } from '../../billing/fields.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
-import { type Decimal, decimalText, parseDecimal } from '../../money.ts'
+import { type Decimal, decimalText, multiplyDecimals, parseDecimal, sumDecimals } from '../../money.ts'
 import {
   lineFields,
   MAX_VARIANTS,
@@ -133,17 +133,18 @@ function orderFields(order: JsonObject): JsonObject {
     tags: order.tags,
     line_items: readList(order.line_items)
       .filter(isObject)
-      .map(line => ({ ...lineFields(line, 'variant_id'), ...lineTotal(line) })),
+      .map(line => lineFields(line, 'variant_id', lineTotal(line))),
   })
 }
 
 /** What a line costs after the discounts of the line and of the order. Shopify sends only the price of one piece. */
-function lineTotal({ price, quantity, discount_allocations }: JsonObject): { total?: string } {
+function lineTotal({ price, quantity, discount_allocations }: JsonObject): string | null {
   const discounts = readList(discount_allocations).map(entry => parseDecimal(isObject(entry) ? entry.amount : null))
   const [each, pieces] = [parseDecimal(price), parseDecimal(quantity)]
-  if (discounts.length === 0 || discounts.includes(null) || each === null || pieces === null) return {}
-  const gross = { digits: each.digits * pieces.digits, scale: each.scale + pieces.scale }
-  return { total: sumText([gross, ...discounts.map(amount => ({ ...amount!, digits: -amount!.digits }))]) }
+  const known = discounts.filter(amount => amount !== null)
+  if (known.length === 0 || known.length < discounts.length || each === null || pieces === null) return null
+  const discount = sumDecimals(known)
+  return decimalText(sumDecimals([multiplyDecimals(each, pieces), { ...discount, digits: -discount.digits }]))
 }
 
 /** The states of a transaction that moved no money. */
@@ -155,13 +156,7 @@ export function sumRefunds(refunds: unknown[], order: JsonObject): string | null
     .flatMap(refund => (isObject(refund) ? readList(refund.transactions) : []))
     .flatMap(entry => (isObject(entry) && entry.kind === 'refund' && !FAILED.has(entry.status) ? [entry] : []))
     .flatMap(entry => toShopMoney(entry, order) ?? [])
-  return paid.length === 0 ? null : sumText(paid)
-}
-
-function sumText(amounts: Decimal[]): string {
-  const scale = Math.max(...amounts.map(amount => amount.scale))
-  const digits = amounts.reduce((sum, amount) => sum + amount.digits * 10n ** BigInt(scale - amount.scale), 0n)
-  return decimalText({ digits, scale })
+  return paid.length === 0 ? null : decimalText(sumDecimals(paid))
 }
 
 /**

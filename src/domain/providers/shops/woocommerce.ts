@@ -102,7 +102,7 @@ function orderFields(order: JsonObject): JsonObject {
     status: order.status,
     line_items: readList(order.line_items)
       .filter(isObject)
-      // after discounts, before tax; the price of one piece is rounded
-      .map(line => present({ ...lineFields(line, 'variation_id'), total: line.total })),
+      // The total is before tax. It is exact, unlike the price of one piece.
+      .map(line => lineFields(line, 'variation_id', line.total)),
   })
 }
