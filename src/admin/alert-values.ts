@@ -1,15 +1,8 @@
 import { measureSilence, type Reading, type Rhythm } from '../domain/alerts/rules.ts'
-import type { Log } from '../log/log.ts'
 import type { Db } from '../postgres/database.ts'
 import { countOpenDeadLetters, countRejectedInLastHour, readWeeklyMrr } from '../store/alerts/alerts.ts'
 
 const MIN_REJECTED = 10
-
-/** When the oldest accepted entry that is not processed was received; null: there is none. */
-export async function oldestWaiting(log: Pick<Log, 'lag'>): Promise<number | null> {
-  const times = (await log.lag()).flatMap(({ oldestAt }) => oldestAt?.getTime() ?? [])
-  return times.length === 0 ? null : Math.min(...times)
-}
 
 /** The current values of all rules except `source_silent`, of one tenant or, with null, of all. */
 export async function readValues(db: Db, tenantId: number | null): Promise<Reading[]> {
@@ -21,9 +14,9 @@ export async function readValues(db: Db, tenantId: number | null): Promise<Readi
 }
 
 /** All tenants share the partitions, so the lag counts for each of them, whichever tenant's entries wait. */
-export function lagReadings(tenantIds: number[], oldestAt: number | null, now: Date): Reading[] {
+export function lagReadings(tenantIds: number[], oldestAt: Date | null, now: Date): Reading[] {
   if (oldestAt === null) return []
-  const value = Math.max(0, (now.getTime() - oldestAt) / 1_000)
+  const value = Math.max(0, (now.getTime() - oldestAt.getTime()) / 1_000)
   const summary = `Processing is behind: the oldest accepted request has been waiting for ${formatDuration(value)}.`
   return tenantIds.map(tenantId => ({ tenantId, rule: 'lag', subject: '', value, summary }))
 }

@@ -3,7 +3,7 @@ import { RULE_NAMES, RULES, type Rule, type Thresholds, withDefaultThresholds } 
 import { Nullable, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { type Static, Type } from '../domain/typebox.ts'
-import { type Log, LogUnavailable } from '../log/log.ts'
+import { type Log, LogUnavailable, oldestUnread } from '../log/log.ts'
 import { databaseNow, inTransaction } from '../postgres/database.ts'
 import {
   type Alert,
@@ -14,7 +14,7 @@ import {
 } from '../store/alerts/alerts.ts'
 import { lockTenant } from '../store/tenants/tenants.ts'
 import { type Actor, requireTenant, resolveTenantFilter } from './actor.ts'
-import { lagReadings, oldestWaiting, readValues, silenceReading } from './alert-values.ts'
+import { lagReadings, readValues, silenceReading } from './alert-values.ts'
 import { recordChange } from './audit.ts'
 import { throwIfInvalid } from './error.ts'
 
@@ -41,7 +41,7 @@ export function alertAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; acto
       const silences = (await listSourceRhythms(pool, id)).flatMap(({ rhythm, ...source }) =>
         rhythm === null ? [] : [silenceReading({ ...source, rhythm })],
       )
-      const lag = await oldestWaiting(log).then(
+      const lag = await oldestUnread(log).then(
         oldestAt => lagReadings([id], oldestAt, now),
         error => {
           if (error instanceof LogUnavailable) return []

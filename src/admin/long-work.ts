@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
+import { earliest } from '../domain/time.ts'
 import type { Log } from '../log/log.ts'
 import { countParked, findOldestOfTenant } from '../store/entries/parked.ts'
 
@@ -93,10 +94,9 @@ export async function waitUntilApplied(
 /** The time of receipt of the oldest entry that is not applied; null: there is none. */
 export async function findOldestUnapplied({ pool, log }: Storage, tenantId: number): Promise<Date | null> {
   // In the order in which entries move: an entry that leaves one place meanwhile is found in the next.
-  const times = [
+  return earliest(
     await findOldestOfTenant(pool, 'overflow', tenantId),
     (await log.unread(tenantId, null)).oldestAt,
     await findOldestOfTenant(pool, 'parked_entries', tenantId),
-  ].flatMap(at => at?.getTime() ?? [])
-  return times.length === 0 ? null : new Date(Math.min(...times))
+  )
 }

@@ -102,6 +102,22 @@ export function withinYears(ms: number): Date {
   return new Date(Math.min(Math.max(ms, EARLIEST_MS), LATEST_MS))
 }
 
+type Moments = readonly (Date | null | undefined)[]
+
+/** Null: no moment is known. */
+export function earliest(...moments: Moments): Date | null {
+  return pick(moments, (a, b) => a < b)
+}
+
+/** Null: no moment is known. */
+export function latest(...moments: Moments): Date | null {
+  return pick(moments, (a, b) => a > b)
+}
+
+function pick(moments: Moments, isBetter: (a: Date, b: Date) => boolean): Date | null {
+  return moments.reduce<Date | null>((best, next) => (next && (!best || isBetter(next, best)) ? next : best), null)
+}
+
 /** A day as 'YYYY-MM-DD', in UTC. */
 export type Day = string
 

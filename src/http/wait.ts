@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { earliest } from '../domain/time.ts'
 import { Type } from '../domain/typebox.ts'
 import type { Log } from '../log/log.ts'
 import { coalesce } from '../overload/coalesce.ts'
@@ -63,8 +64,7 @@ async function findOldestUnapplied(pool: pg.Pool, log: Log, tenantIds: number[])
     // In the order in which entries move: an entry that is parked meanwhile is found there.
     const unread = await log.unread(tenantId, null)
     const parked = await summarizeParked(pool, tenantId)
-    const times = [unread.oldestAt, parked.oldestAt].filter(time => time !== null)
-    found.set(tenantId, times.length > 0 ? new Date(Math.min(...times.map(Number))) : null)
+    found.set(tenantId, earliest(unread.oldestAt, parked.oldestAt))
   }
   return tenantIds.map(tenantId => found.get(tenantId) ?? null)
 }

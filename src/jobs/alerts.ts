@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { lagReadings, oldestWaiting, readValues, silenceReading } from '../admin/alert-values.ts'
+import { lagReadings, readValues, silenceReading } from '../admin/alert-values.ts'
 import {
   nextAlertState,
   type Reading,
@@ -10,7 +10,7 @@ import {
 } from '../domain/alerts/rules.ts'
 import { hashToId, newEntryId } from '../domain/ids.ts'
 import { DAY_MS, toDay } from '../domain/time.ts'
-import type { Log } from '../log/log.ts'
+import { type Log, oldestUnread } from '../log/log.ts'
 import { enqueueMessages } from '../pipeline/deliveries/notify.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { LOCKS, tryLock } from '../postgres/locks.ts'
@@ -43,7 +43,7 @@ export function alertJob(options: Options): Job {
 }
 
 export async function evaluateAlerts({ pool, log, everyS = EVERY_S }: Options): Promise<void> {
-  const oldestAt = await oldestWaiting(log)
+  const oldestAt = await oldestUnread(log)
   await inTransaction(pool, async client => {
     if (!(await tryLock(client, LOCKS.alerts))) return
     const evaluation = await beginEvaluation(client, everyS)

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { DAY_MS, HOUR_MS } from '../domain/time.ts'
+import { DAY_MS, earliest, HOUR_MS } from '../domain/time.ts'
 import { IDEMPOTENCY_KEY_DAYS } from '../log/postgres/claims.ts'
 import { hasEntriesSince } from '../log/postgres/reader.ts'
 import { inTransaction } from '../postgres/database.ts'
@@ -81,11 +81,6 @@ async function dropExpired({ pool, settings }: RetentionOptions, now: Date, wait
     await dropPartitionsBefore(pool, table, limit, onDrop).catch(error => failures.push(error))
   }
   if (failures.length > 0) throw failures[0]
-}
-
-function earliest(...moments: (Date | null)[]): Date | null {
-  const times = moments.flatMap(moment => moment?.getTime() ?? [])
-  return times.length === 0 ? null : new Date(Math.min(...times))
 }
 
 async function deleteExpiredLetters(pool: pg.Pool, settings: Retention, now: Date): Promise<void> {

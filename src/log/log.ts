@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { Entry, EntryKind } from '../domain/entries/entry.ts'
+import { earliest } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
 
 /** An idempotency key that is claimed with the entry: both become durable together, or neither. */
@@ -165,11 +166,15 @@ type SkippedCount = { messages: number; seq: number; subject: string; at: Date }
 export type Promised = 'synced' | 'replicated' | 'process-crash only'
 
 export function totalUnread(lags: readonly Unread[]): Unread {
-  const times = lags.flatMap(({ oldestAt }) => oldestAt?.getTime() ?? [])
   return {
     entries: lags.reduce((sum, { entries }) => sum + entries, 0),
-    oldestAt: times.length === 0 ? null : new Date(Math.min(...times)),
+    oldestAt: earliest(...lags.map(({ oldestAt }) => oldestAt)),
   }
+}
+
+/** When the oldest accepted entry that is not processed was received; null: there is none. */
+export async function oldestUnread(log: Pick<Log, 'lag'>): Promise<Date | null> {
+  return totalUnread(await log.lag()).oldestAt
 }
 
 /** The partition of an ordering key: FNV-1a, seeded with the tenant. */

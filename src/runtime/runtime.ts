@@ -50,7 +50,7 @@ import { retentionJob } from '../jobs/retention.ts'
 import { saleFoldJob } from '../jobs/sales.ts'
 import { countSkippedMessages } from '../log/jetstream/known-streams.ts'
 import { leaveStreams } from '../log/jetstream/leave.ts'
-import { type Log, LogRefused, type OutsideLog } from '../log/log.ts'
+import { type Log, LogRefused, type OutsideLog, oldestUnread } from '../log/log.ts'
 import { type Backlog, watchBacklog } from '../overload/backlog.ts'
 import { type Budgets, openBudgets } from '../overload/budgets.ts'
 import { type Disk, diskReader, type ReadFree, watchDisk } from '../overload/disk.ts'
@@ -342,11 +342,6 @@ function openDeliveries(
     count: metrics.delivery,
   })
   onClose(() => deliveries.stop())
-}
-
-async function oldestUnread(log: Log): Promise<Date | null> {
-  const times = (await log.lag()).flatMap(({ oldestAt }) => oldestAt ?? [])
-  return times.length === 0 ? null : new Date(Math.min(...times.map(Number)))
 }
 
 function buildApp(

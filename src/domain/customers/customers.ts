@@ -5,6 +5,7 @@ import { normalizeCountry } from '../billing/fields.ts'
 import { ownAccount, type Segment } from '../billing/timeline.ts'
 import { contactFacts } from '../conversions/conversions.ts'
 import type { JsonObject } from '../json/json.ts'
+import { earliest, latest } from '../time.ts'
 import { type ChannelRule, channelOf } from './channels.ts'
 
 /**
@@ -149,16 +150,4 @@ const MAX_WORDS = 30
 export function wordsOf(texts: (string | null)[]): string[] {
   const words = texts.flatMap(text => text?.toLowerCase().match(/[^\s,;"'()<>]+/g) ?? [])
   return [...new Set(words)].slice(0, MAX_WORDS)
-}
-
-function earliest(...dates: (Date | null | undefined)[]): Date | null {
-  return pick(dates, (a, b) => a < b)
-}
-
-function latest(...dates: (Date | null | undefined)[]): Date | null {
-  return pick(dates, (a, b) => a > b)
-}
-
-function pick(dates: (Date | null | undefined)[], isBetter: (a: Date, b: Date) => boolean): Date | null {
-  return dates.reduce<Date | null>((best, next) => (next && (!best || isBetter(next, best)) ? next : best), null)
 }
