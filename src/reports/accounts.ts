@@ -1,4 +1,5 @@
-import { accountTimeline, planName, summarizeAccount, type TimelineEntry } from '../domain/billing/account.ts'
+import { planName, summarizeAccount } from '../domain/billing/account.ts'
+import { accountTimeline, type TimelineEntry } from '../domain/billing/account-timeline.ts'
 import { markSuperseded } from '../domain/billing/cash.ts'
 import { isFiltered } from '../domain/billing/dimensions.ts'
 import { candidateIds } from '../domain/billing/namespace.ts'

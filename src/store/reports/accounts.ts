@@ -1,4 +1,4 @@
-import type { Statement } from '../../domain/billing/account.ts'
+import type { Statement } from '../../domain/billing/account-timeline.ts'
 import type { AccountTraits } from '../../domain/billing/dimensions.ts'
 import { normalizeCountry } from '../../domain/billing/fields.ts'
 import type { Segment } from '../../domain/billing/timeline.ts'
