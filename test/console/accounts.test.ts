@@ -317,7 +317,7 @@ test('in Chromium: invite, set a password, reload, open another tab, end the ses
   const link = await page.locator('.once').getByText(`${server.url}/console#/invitation/`).first().innerText()
   await page.getByRole('button', { name: 'Sign out' }).click()
   // The end of the sign-out changes the address.
-  await page.getByLabel('Key').waitFor()
+  await page.getByLabel('Key', { exact: true }).waitFor()
 
   await page.goto(link.trim())
   await page.getByText('You sign in as grace@example.com').waitFor()

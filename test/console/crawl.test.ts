@@ -153,7 +153,7 @@ test('every page and link in Chromium', { timeout: 900_000 }, async t => {
     async () => {
       const tab = await openTab(browser, server.url)
       const { page } = tab
-      await page.getByLabel('Key').waitFor()
+      await page.getByLabel('Key', { exact: true }).waitFor()
       assert.deepEqual(await accessViolations(page), [], 'sign in')
       await signIn(page, adminKey)
       await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
