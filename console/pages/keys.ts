@@ -15,7 +15,7 @@ import { definePage } from '../page-definition.ts'
 import { REACH, ROLES } from '../roles.ts'
 import { link } from '../router.ts'
 import { recordCommand, trackCommand } from '../samples.ts'
-import { person, tenant } from '../session.ts'
+import { hasRole, person, tenant } from '../session.ts'
 export const keysPage = definePage(
   'keys',
   async ({ signal }) => {
@@ -205,8 +205,10 @@ function KeyForm({ kind, create }: KeyFormProps): VNode {
     Form<keyof Filled>,
     {
       submit: 'Create key',
-      needs: 'admin',
       layout: 'stacked',
+      aside:
+        !hasRole('admin') &&
+        html`<span class="faint">Your role can create private keys that have only read scopes and expire in one day.</span>`,
       run: (values, all) => create(newKey(values as Filled, all.getAll('scope') as string[])),
     },
     h(SelectField, {

@@ -377,6 +377,25 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     assert.notEqual(key!.revoked_at, null)
   })
 
+  await t.test('a viewer reads which keys the role can create, and creates one', async () => {
+    const { key } = await server.admin.keys.create({ kind: 'admin', role: 'viewer' })
+    const other = await openTab(browser, server.url)
+    await signIn(other.page, key)
+    await heading(other.page, 'Overview')
+    await open(other.page, 'keys', 'Keys')
+    await text(other.page, 'Your role can create private keys that have only read scopes and expire in one day.')
+    for (const scope of ['products:write', 'contacts:write', 'orders:write'])
+      await other.page.getByLabel(scope, { exact: true }).uncheck()
+    await other.page.getByLabel('Expires', { exact: true }).selectOption('In 1 day')
+    await other.page.getByRole('button', { name: 'Create key' }).click()
+    const made = String(await other.page.locator('.once code').first().textContent())
+    assert.equal((await server.request('/v1/products', { key: made })).status, 200)
+    await other.page.getByRole('button', { name: 'Sign out' }).click()
+    await other.page.getByLabel('Key', { exact: true }).waitFor()
+    assert.deepEqual(other.pageErrors, [])
+    await other.close()
+  })
+
   await t.test('on a small screen every view fits, has one title and labeled controls', async () => {
     await page.setViewportSize({ width: 360, height: 740 })
     for (const [path, title] of VIEWS) {
