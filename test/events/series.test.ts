@@ -7,7 +7,7 @@ import { eventSeries } from '../../src/reports/series.ts'
 import { dropEventSums, foldSeries, rebuildSeries } from '../../src/store/sums/fold.ts'
 import { runs } from '../long.ts'
 import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
-import { computeDays, foldSums } from './computed-days.ts'
+import { computeDays, computeDaysOf, foldSums } from './computed-days.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
 // Series always equal the count of the listed rows: docs/guides/events.md.
@@ -561,6 +561,22 @@ test('visitors are counted once per bucket and once in the period', async () => 
     body.results.map((row: Row) => row.count),
     [2, 1],
   )
+})
+
+test('visitors of events that retention has just dropped are not counted after the sums are rebuilt', async () => {
+  const tenant = await server.anotherTenant('dropped and rebuilt')
+  const occurred_at = '2019-05-06T09:00:00Z'
+  await post('/v1/track/', tenant.trackingKey, { event_type: 'page_view', visitor: 'v-1', occurred_at })
+  await server.settled()
+  await computeDaysOf(server.pool, tenant)
+  const visitors = async () => {
+    const path = '/v1/events/visitors?interval=day&since=2019-05-06&until=2019-05-07'
+    return (await server.request(path, { key: tenant.privateKey })).body.total
+  }
+  assert.equal(await visitors(), 1)
+  await dropPartitionsBefore(server.pool, 'events', new Date('2020-01-01'), dropEventSums)
+  await rebuildSeries(server.pool)
+  assert.equal(await visitors(), 0)
 })
 
 test('a key reads the time zone and the currencies of its tenant', async () => {

@@ -140,7 +140,10 @@ async function deleteDropped(db: Db): Promise<boolean> {
   return true
 }
 
-/** Computes all sums again from events and conversions. Writers of these tables wait until it ends. */
+/**
+ * Computes all sums again from events and conversions, and deletes the columns of days, which the folded sums mark as changed.
+ * Writers of these tables wait until it ends.
+ */
 export async function rebuildSeries(pool: pg.Pool): Promise<void> {
   await inTransaction(pool, async client => {
     await lock(client, LOCKS.series)
@@ -162,6 +165,6 @@ export async function rebuildSeries(pool: pg.Pool): Promise<void> {
 }
 
 const SUM_TABLES = [
-  ...['event_sums', 'event_sums_added', 'event_sums_dropped'],
+  ...['event_sums', 'event_sums_added', 'event_sums_dropped', 'event_days'],
   ...['conversion_sums', 'conversion_sums_added'],
 ]
