@@ -227,7 +227,12 @@ for (const seed of ['1', '2', '3', '4'])
       order,
     )
     assert.deepEqual(await ids('contacts'), ['501', '502', '503'], order)
-    assert.deepEqual(await ids('orders'), ['1001', '1002', '1003'], order)
+    const orders = (await list(tenant, 'orders')).map(({ id, externalId }) => [id, externalId]).sort()
+    assert.deepEqual(
+      orders,
+      ['1001', '1002', '1003'].map(id => [id, `#${id}`]),
+      order,
+    )
     const sales = (await list(tenant, 'conversions')).toSorted((a, b) =>
       String(a.source_object_id) < String(b.source_object_id) ? -1 : 1,
     )

@@ -243,7 +243,9 @@ function buildWrite(
   const own = JSON.stringify(fields)
   const dataText = `${own.slice(0, -1)}${own === '{}' ? '' : ','}"source":${source}}`
   const work: RecordChange = {
-    ...{ op: 'write', entityType, id, externalId: null, sourceUpdatedAt: at },
+    // Shopify's number of an order ("#1001"). The import of its CSV export stores it, too.
+    ...{ op: 'write', entityType, id, externalId: entityType === 'order' ? readShopId(fields.name) : null },
+    sourceUpdatedAt: at,
     ...{ data: fields, dataText },
   }
   return { entry: toEntry(reported), work }
