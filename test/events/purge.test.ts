@@ -264,7 +264,9 @@ test('an interrupted purge continues', async () => {
   await assert.rejects(server.admin.purges.purge(query))
   assert.equal((await rowsOf(server, 'events', { key: attacked.privateKey })).length, 2)
   await server.pool.query('alter table identity_links drop constraint held')
-  await server.pool.query(`update purges set seen_at = seen_at - interval '1 minute'`)
+  await server.pool.query(`update purges set seen_at = seen_at - interval '1 minute' where tenant_id = $1`, [
+    Number(attacked.id.slice(4)),
+  ])
   await resumePurges(server)
   assert.deepEqual(await stateOf(attacked), await stateOf(spared))
 })

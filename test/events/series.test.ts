@@ -6,7 +6,7 @@ import { dropPartitionsBefore } from '../../src/postgres/partitions.ts'
 import { eventSeries } from '../../src/reports/series.ts'
 import { dropEventSums, foldSeries, rebuildSeries } from '../../src/store/sums/fold.ts'
 import { runs } from '../long.ts'
-import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
+import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { computeDays, computeDaysOf, foldSums } from './computed-days.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
@@ -15,7 +15,8 @@ import { json, type Row, rowsOf } from './rows.ts'
 let server: TestServer
 let adminKey: string
 before(async () => {
-  server = await sharedServer()
+  // Its own: the tests drop old events and rebuild the sums of all tenants.
+  server = await startServer()
   adminKey = (await server.admin.keys.create({ kind: 'admin' })).key
 })
 after(() => server.close())
