@@ -296,7 +296,7 @@ export const ReceivedRequest = Type.Object(
     missing: Nullable(
       Type.Enum(['expired', 'erased', 'unknown'], {
         description:
-          'Why the request is not available. expired: the log keeps requests for a few days (KONTOR_LOG_RETENTION); erased: a person in it was erased or is suppressed, and requests are deleted as a whole; null: it is available',
+          'Why the request is not available. expired: the log keeps requests for a few days (KONTOR_LOG_RETENTION); erased: a person in it was erased or is suppressed, and requests are deleted as a whole; unknown: no event with this id is in the log; null: it is available',
       }),
     ),
     received_at: NullableTimestamp,
