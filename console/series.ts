@@ -1,4 +1,4 @@
-import { dayIn, startOfDayIn } from 'kontor-time-zone'
+import { dayIn, startOfDayIn, wallClock } from 'kontor-time-zone'
 import { type Amount, sumAmounts } from './amount.ts'
 import { addDays, type Period, type Step, startOfStep } from './period.ts'
 
@@ -36,6 +36,18 @@ export function toSteps<Each extends Row>(
     values,
     total: sumAmounts(values),
   }
+}
+
+/**
+ * For each step, the index of the step that it is compared with. Hours are compared with the same time of day, also if a clock
+ * change removed or repeated an hour in between; -1: the comparison does not have that hour.
+ */
+export function matchSteps(now: Steps, before: Steps, step: Step, zone: string): number[] {
+  if (step !== 'hour') return now.days.map((_, index) => index)
+  const timesOf = ({ days, moments }: Steps) =>
+    moments.map(at => wallClock(zone, at.getTime()) - Date.parse(`${days[0]}T00:00:00Z`))
+  const times = timesOf(before)
+  return timesOf(now).map(time => times.indexOf(time))
 }
 
 /** The query of a series of a period. The end of a comparison with an open period is exact to the minute. */

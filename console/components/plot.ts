@@ -134,7 +134,7 @@ export type Series = {
   /** For comparison: drawn thin and faint. */
   isAside?: boolean
   /** When the values of a comparison are from. */
-  moments?: Date[]
+  moments?: (Date | undefined)[]
 }
 
 type Drawn = {

@@ -7,7 +7,7 @@ import type { Tile } from '../components/page.ts'
 import type { Series, Zoom } from '../components/plot.ts'
 import { dayRange } from '../format.ts'
 import { countDays, levelTime, type Period, type Step, stepOf } from '../period.ts'
-import { plotStart, readPortions, type Steps, seriesQuery, toSteps } from '../series.ts'
+import { matchSteps, plotStart, readPortions, type Steps, seriesQuery, toSteps } from '../series.ts'
 import { currency, isReporting, REPORTING, readComparison, readPeriod, reportCurrency, timeZone } from '../view.ts'
 
 /** One number over the period, and over the comparison. null: not known. */
@@ -145,22 +145,17 @@ export function courseTile(
 }
 
 /** The line of the period, and a faint one of the comparison. */
-export function courseSeries(label: string, { now, before }: Course, { comparison }: Frame): Series[] {
-  return [
-    { label, values: now.values.map(toNumber) },
-    ...(before && comparison
-      ? [
-          {
-            label: dayRange(comparison.from, comparison.to),
-            values: now.values.map((_, index) =>
-              before.values[index] === undefined ? null : toNumber(before.values[index]),
-            ),
-            moments: before.moments,
-            isAside: true,
-          },
-        ]
-      : []),
-  ]
+export function courseSeries(label: string, { now, before }: Course, { comparison, step }: Frame): Series[] {
+  const line = { label, values: now.values.map(toNumber) }
+  if (!before || !comparison) return [line]
+  const matches = matchSteps(now, before, step, timeZone.peek())
+  const aside = {
+    label: dayRange(comparison.from, comparison.to),
+    values: matches.map(index => (before.values[index] === undefined ? null : toNumber(before.values[index]))),
+    moments: matches.map(index => before.moments[index]),
+    isAside: true,
+  }
+  return [line, aside]
 }
 
 /** Hours are the finest step, so they do not open a period. */

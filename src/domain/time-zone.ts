@@ -39,7 +39,7 @@ function getFormat(zone: string): Intl.DateTimeFormat {
 }
 
 /** The local time, represented as if it were UTC. */
-function wallClock(zone: string, at: number): number {
+export function wallClock(zone: string, at: number): number {
   if (zone === UTC) return at
   const parts: Record<string, string> = {}
   for (const { type, value } of getFormat(zone).formatToParts(at)) parts[type] = value

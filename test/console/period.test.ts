@@ -14,7 +14,7 @@ registerHooks({
 const { comparisonOf, countDays, levelTime, PRESETS, resolvePeriod, startOfStep, stepPeriod } = await import(
   '../../console/period.ts'
 )
-const { toSteps } = await import('../../console/series.ts')
+const { matchSteps, toSteps } = await import('../../console/series.ts')
 
 const NOW = new Date('2026-11-17T10:30:00Z')
 const BERLIN = 'Europe/Berlin'
@@ -122,4 +122,24 @@ test('the steps of a plot start on the first day of their month or on Monday, in
   assert.deepEqual(steps.days, ['2026-10-01', '2026-11-01'])
   assert.deepEqual(steps.values, [1, 5])
   assert.equal(steps.moments[1]!.toISOString(), '2026-10-31T23:00:00.000Z')
+})
+
+test('hours are compared with the same time of day, also on the days on which the clock changes', () => {
+  const hoursOf = (from: string, until: string) => {
+    const [start, end] = [Date.parse(from), Date.parse(until)]
+    const rows = Array.from({ length: (end - start) / 3_600_000 }, (_, hour) => ({
+      at: new Date(start + hour * 3_600_000).toISOString(),
+    }))
+    return toSteps(rows, { step: 'hour', zone: BERLIN, amountIn: () => 1 })
+  }
+  const saturday = hoursOf('2026-10-23T22:00:00Z', '2026-10-24T22:00:00Z')
+  const repeated = hoursOf('2026-10-24T22:00:00Z', '2026-10-25T23:00:00Z')
+  const monday = hoursOf('2026-10-25T23:00:00Z', '2026-10-26T23:00:00Z')
+  const missing = hoursOf('2026-03-28T23:00:00Z', '2026-03-29T22:00:00Z')
+  const hours = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index)
+  assert.deepEqual(matchSteps(repeated, saturday, 'hour', BERLIN), [...hours(0, 2), ...hours(2, 23)])
+  assert.deepEqual(matchSteps(monday, repeated, 'hour', BERLIN), [...hours(0, 2), ...hours(4, 24)])
+  assert.deepEqual(matchSteps(missing, saturday, 'hour', BERLIN), [0, 1, ...hours(3, 23)])
+  assert.deepEqual(matchSteps(saturday, missing, 'hour', BERLIN), [0, 1, -1, ...hours(2, 22)])
+  assert.deepEqual(matchSteps(monday, repeated, 'day', BERLIN), hours(0, 23))
 })
