@@ -283,7 +283,7 @@ async function eraseEffects(
         tenantId,
         orderIds.map(id => `order/${id}`),
       )
-      erased.conversions += await anonymizeSales(client, tenantId, some)
+      erased.conversions += await anonymizeSales(client, tenantId, nodes, some)
       await save(client)
     })
   }

@@ -257,7 +257,7 @@ async function countErasable(
       items[table] += found.about.length
   const erased = {
     events: events.length,
-    conversions: sales.filter(({ isClaim }) => !isClaim).length,
+    conversions: sales.filter(({ isNamed }) => !isNamed).length,
     orders: sales.filter(({ orderId }) => orderId !== null).length,
     contacts: await countContacts(pool, tenantId, contactIds),
     identities: nodes.length,

@@ -32,8 +32,9 @@ import {
   listNodes,
   type ProfileIdentifier,
   readBilling,
-  readConversions,
+  readListedConversions,
   readNewestEvents,
+  readOwnConversions,
   readRecords,
   readTouches,
 } from '../store/identity/people.ts'
@@ -139,7 +140,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       const names = await listIdentifiers(pool, tenantId, profile)
       const valuesOf = (kind: string) => names.filter(name => name.kind === kind).map(({ value }) => value)
       const customers = valuesOf('contact')
-      const conversions = await readConversions(pool, tenantId, nodes, customers)
+      const conversions = await readListedConversions(pool, tenantId, nodes)
       const orders = [...new Set(conversions.flatMap(({ orderId }) => orderId ?? []))]
       const since = new Date((await databaseNow(pool)).getTime() - TIMELINE_DAYS * DAY_MS)
       return [
@@ -243,7 +244,7 @@ async function personView(pool: pg.Pool, tenantId: number, profile: number): Pro
     claims: (await listClaims(pool, tenantId, profile)).map(claimView),
     contact: await findContact(pool, tenantId, names),
     merged_profiles: (await listMergedProfiles(pool, tenantId, profile)).map(id => publicProfileId(id)!),
-    ...(await countProfileData(pool, tenantId, nodeIds(names), valuesOfKind(names, 'contact'))),
+    ...(await countProfileData(pool, tenantId, nodeIds(names))),
     events_of_others: (await findUnlinkedEventsAbout({ pool, tenantId }, searched)).length,
   }
 }
@@ -411,7 +412,7 @@ async function* exportPerson(
   else yield JSON.stringify({ type: 'identifier', ...partialView(person, { names, others }) })
   yield* await readTouches(pool, tenantId, nodes)
   yield* await readRecords(pool, tenantId, 'contact', contactIds)
-  const conversions = await readConversions(pool, tenantId, nodes, contactIds)
+  const conversions = await readOwnConversions(pool, tenantId, nodes, contactIds)
   for (const { text } of conversions) yield text
   const orderIds = new Set([...conversions.flatMap(({ orderId }) => orderId ?? []), ...named.orders])
   yield* await readRecords(pool, tenantId, 'order', [...orderIds])
@@ -519,7 +520,7 @@ export const PersonView = Type.Object(
     }),
     conversions: Type.Integer({
       minimum: 0,
-      description: 'Conversions of the person, by event, order, or contact of the order',
+      description: 'Conversions with this profile_id, as in GET /v1/conversions',
     }),
   },
   {

@@ -156,7 +156,7 @@ export async function findSalesAbout(
   { nodes, contactIds, orderIds }: { nodes: number[]; contactIds: string[]; orderIds: string[] },
 ): Promise<TracedSale[]> {
   const sales = await findSales(pool, tenantId, nodes, contactIds)
-  const others = orderIds.map(orderId => ({ saleKey: `order:${orderId}`, orderId, isClaim: false }))
+  const others = orderIds.map(orderId => ({ saleKey: `order:${orderId}`, orderId, isNamed: false }))
   return [...new Map([...sales, ...others].map(sale => [sale.saleKey, sale])).values()]
 }
 

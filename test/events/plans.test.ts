@@ -138,10 +138,13 @@ test('the timeline of a person reads only events of that person', async () => {
 })
 
 test('the sales of a person are found through indexes, whatever connects them with the person', async () => {
-  for (const statement of [profileCounts(TENANT, [42], ['c-42']), tracedSales(TENANT, [42], ['c-42'])]) {
+  for (const [statement, least] of [
+    [profileCounts(TENANT, [42]), 5],
+    [tracedSales(TENANT, [42], ['c-42']), 20],
+  ] as const) {
     const sales = (await scansOf(statement)).filter(({ table }) => table === 'conversions')
     const read = sales.reduce((sum, scan) => sum + scan.read, 0)
-    assert.ok(read >= 20 && read <= 40, `${read} rows`)
+    assert.ok(read >= least && read <= 40, `${read} rows`)
   }
 })
 

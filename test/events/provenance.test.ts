@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { inLockstep, permutations } from '../any-order.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
+import { eventually } from '../eventually.ts'
 import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
@@ -215,6 +216,68 @@ test('an address that a browser linked to a user id covers only itself once that
   assert.deepEqual([receipt.covers, receipt.erased.events], ['identifier', 1])
   assert.deepEqual(marks(await who(tenant, 'u-1')), ['user:u-1 verified'])
   assert.equal((await who(tenant, 'u-1')).events, 1)
+})
+
+test('a verified event on a shared device gives nobody the order of another contact', async () => {
+  const tenant = await server.anotherTenant('shared device')
+  const { key } = await server.admin.keys.create({ tenant: tenant.id, kind: 'tracking', server: true })
+  const bought = (order_id: string) =>
+    post('/v1/track/', key, {
+      event_type: 'convert',
+      visitor: 'ipad',
+      event_id: `bought ${order_id}`,
+      data: { order_id },
+    })
+  for (const id of ['kid', 'mum']) await write(tenant, 'contact', id, { email: `${id}@example.com` })
+  await post('/v1/identify', key, { userId: 'u-mum', anonymousId: 'ipad', traits: { email: 'mum@example.com' } })
+  await write(tenant, 'order', 'A1', { contactId: 'kid', total: 40, currency: 'USD', shipping: 'Kid Street 1' })
+  await write(tenant, 'order', 'A2', { total: 7, currency: 'USD' })
+  for (const id of ['A1', 'A2']) await bought(id)
+  await server.settled()
+  const sales = async () => {
+    const rows = await rowsOf(server, 'conversions', { key: tenant.privateKey })
+    return rows.map(({ source_object_id, contact_id, visitor }) => [source_object_id, contact_id, visitor]).toSorted()
+  }
+  const buyers = async () => {
+    const { body } = await server.request('/v1/customers', { key: tenant.privateKey })
+    return body.results.map((row: Row) => [row.email, row.orders, row.revenue, row.status]).toSorted()
+  }
+  assert.deepEqual(await sales(), [
+    ['A1', 'kid', 'ipad'],
+    ['A2', 'mum', 'ipad'],
+  ])
+  assert.deepEqual([(await who(tenant, 'mum')).conversions, (await who(tenant, 'kid')).conversions], [1, 1])
+  assert.doesNotMatch(await exported(tenant, 'mum@example.com'), /Kid Street|"source_object_id" : "A1"/)
+  assert.match(await exported(tenant, 'kid@example.com'), /Kid Street/)
+  const body = { tenant: tenant.id, email: 'mum@example.com' }
+  const { would_erase } = await erase({ ...body, dry_run: true })
+  const { erased } = await erase(body)
+  assert.deepEqual([erased.conversions, erased.orders], [1, 1])
+  assert.deepEqual([would_erase.conversions, would_erase.orders], [1, 1])
+  assert.deepEqual(await sales(), [
+    ['A1', 'kid', null],
+    ['A2', null, null],
+  ])
+  await eventually('the customers to be current', async () => (await buyers()).length === 1)
+  assert.deepEqual(await buyers(), [['kid@example.com', 1, { USD: 40 }, 'buyer']])
+  const order = await server.request('/v1/orders/A1', { key: tenant.privateKey })
+  assert.equal(order.body.data.shipping, 'Kid Street 1')
+})
+
+test('the page of a person has the sales that the lists show as theirs, and an export those that are theirs', async () => {
+  const tenant = await server.anotherTenant('sales of a person')
+  await write(tenant, 'contact', 'c-1', { email: 'ada@example.com' })
+  await identify(tenant, 'u-1', 'ada@example.com', 'v-1')
+  await write(tenant, 'order', 'o-1', { total: 10, currency: 'EUR', address: 'Nobody knows' })
+  await server.settled()
+  await track(tenant, { event_type: 'convert', visitor: 'v-1', data: { order_id: 'o-1' } })
+  await server.settled()
+  const [sale] = await rowsOf(server, 'conversions', { key: tenant.privateKey })
+  const person = await who(tenant, 'c-1')
+  assert.deepEqual([sale!.profile_id, person.conversions], [person.profile_id, 1])
+  const timeline = await people(`${person.profile_id}/timeline?tenant=${tenant.id}`)
+  assert.match(json(timeline.body), /o-1/)
+  assert.doesNotMatch(await exported(tenant, 'c-1', '&confirm_profile=true'), /Nobody knows/)
 })
 
 /** An attacker with a contact of his own, who names the user id of a customer whom only a server knows. */

@@ -164,6 +164,15 @@ export async function listUnverifiedSales(
   return rows
 }
 
+/**
+ * Whether a sale belongs to the person with these nodes ($2) and contacts ($3): the person that its order names; if it names
+ * nobody, the person of a verified event. Anyone can send the order id of a customer, so an unverified event makes only an
+ * unverified sale one of its visitor.
+ */
+export const IS_THEIR_SALE = `(order_node = any($2::bigint[]) or order_contact_id = any($3)
+  or event_node = any($2::bigint[]) and order_node is null and order_contact_id is null
+  or claim_node = any($2::bigint[]) and not verified)`
+
 /** Unverified orders that these people named. */
 export async function ordersOfNodes(db: Db, tenantId: number, nodes: number[]): Promise<string[]> {
   const { rows } = await db.query<{ orderId: string }>(

@@ -2,6 +2,7 @@ import type { Identifier, IdentifierKind } from '../../domain/identity/identifie
 import type { Cause } from '../../domain/identity/linking.ts'
 import type { Db } from '../../postgres/database.ts'
 import { OWN_ACCOUNT } from '../billing/merges.ts'
+import { IS_THEIR_SALE } from '../conversions/conversions.ts'
 
 export type FoundIdentifier = Identifier & { node: number; profile: number }
 
@@ -155,31 +156,23 @@ export async function listNodes(db: Db, tenantId: number, profile: number): Prom
   return rows.map(({ node }) => node)
 }
 
-/**
- * A sale of these nodes ($2) or contacts ($3). Anyone can send the order id of a customer, so an unverified event makes a
- * verified sale no sale of its visitor.
- */
-const IS_THEIR_SALE = `(event_node = any($2::bigint[]) or order_node = any($2::bigint[]) or order_contact_id = any($3)
-  or claim_node = any($2::bigint[]) and not verified)`
-
-/** Counts what an export of the person lists: a sale is theirs by its event, its order, or the contact of the order. */
+/** Counts what the lists show as this person's. An export and an erasure are stricter about sales (IS_THEIR_SALE). */
 export async function countProfileData(
   db: Db,
   tenantId: number,
   nodes: number[],
-  contactIds: string[],
 ): Promise<{ events: number; conversions: number }> {
-  const { text, values } = profileCounts(tenantId, nodes, contactIds)
+  const { text, values } = profileCounts(tenantId, nodes)
   const { rows } = await db.query<{ events: number; conversions: number }>(text, values)
   return rows[0]!
 }
 
 /** The statement. Exported so that a test can check its plan. */
-export function profileCounts(tenantId: number, nodes: number[], contactIds: string[]) {
+export function profileCounts(tenantId: number, nodes: number[]) {
   const text = `
     select (select count(*) from events where tenant_id = $1 and node = any($2::bigint[])) as events,
-      (select count(*) from conversions where tenant_id = $1 and listed and ${IS_THEIR_SALE}) as conversions`
-  return { text, values: [tenantId, nodes, contactIds] }
+      (select count(*) from conversions where tenant_id = $1 and listed and node = any($2::bigint[])) as conversions`
+  return { text, values: [tenantId, nodes] }
 }
 
 type NamedContact = { id: string; profile: number | null; data: string }
@@ -239,14 +232,25 @@ export async function readRecords(
   )
 }
 
-/** Conversions of these nodes, and the orders behind them. */
-export async function readConversions(
+type SaleText = { text: string; orderId: string | null }
+
+/** The conversions that the lists show as this person's, and the orders behind them. */
+export function readListedConversions(db: Db, tenantId: number, nodes: number[]): Promise<SaleText[]> {
+  return readSaleTexts(db, 'node = any($2::bigint[])', [tenantId, nodes])
+}
+
+/** The conversions that belong to the person, and the orders behind them, for an export. */
+export function readOwnConversions(
   db: Db,
   tenantId: number,
   nodes: number[],
   contactIds: string[],
-): Promise<{ text: string; orderId: string | null }[]> {
-  const { rows } = await db.query<{ text: string; orderId: string | null }>(
+): Promise<SaleText[]> {
+  return readSaleTexts(db, IS_THEIR_SALE, [tenantId, nodes, contactIds])
+}
+
+async function readSaleTexts(db: Db, condition: string, values: unknown[]): Promise<SaleText[]> {
+  const { rows } = await db.query<SaleText>(
     `select json_build_object('type', 'conversion', 'id', id, 'occurred_at', occurred_at, 'conversion_type', conversion_type,
        'event_type', event_type, 'source', source, 'source_object_id', object_id,
        'amount', coalesce(order_amount, event_amount),
@@ -254,10 +258,9 @@ export async function readConversions(
        'visitor', visitor, 'contact_id', order_contact_id)::text as text,
        case when order_state = 'live' then order_id end as "orderId"
      from conversions
-     where tenant_id = $1 and listed
-       and ${IS_THEIR_SALE}
+     where tenant_id = $1 and listed and ${condition}
      order by occurred_at, id`,
-    [tenantId, nodes, contactIds],
+    values,
   )
   return rows
 }

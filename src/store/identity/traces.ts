@@ -4,6 +4,7 @@ import { addressSpellings } from '../../domain/identity/erasure.ts'
 import type { IdentifierKind } from '../../domain/identity/identifiers.ts'
 import { type Db, queryLong, readPortions } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
+import { IS_THEIR_SALE } from '../conversions/conversions.ts'
 import { SUBTRACT_EVENTS } from '../sums/series.ts'
 import { deleteLinks } from './identities.ts'
 
@@ -128,10 +129,10 @@ export async function countTouches(db: Db, tenantId: number, nodes: number[]): P
 }
 
 /**
- * A sale of a person. `orderId`: its order record is about them. `isClaim`: only an unverified event of theirs names the
- * sale, which gives no power over what verified input reports about it.
+ * A sale of a person. `orderId`: its order record is about them. `isNamed`: an event of theirs only names it. It belongs to
+ * somebody else, or to nobody if the event is unverified.
  */
-export type TracedSale = { saleKey: string; orderId: string | null; isClaim: boolean }
+export type TracedSale = { saleKey: string; orderId: string | null; isNamed: boolean }
 
 export async function findSales(
   db: Db,
@@ -146,29 +147,34 @@ export async function findSales(
 
 /** The statement. Exported so that a test can check its plan. */
 export function tracedSales(tenantId: number, nodes: number[], contactIds: string[]) {
-  const isTheirs = `event_node = any($2::bigint[]) or order_node = any($2::bigint[]) or order_contact_id = any($3)`
   const text = `
     select sale_key as "saleKey", case when order_state = 'live' and is_theirs then order_id end as "orderId",
-      verified and not is_theirs as "isClaim"
+      not is_theirs as "isNamed"
     from (
-      select *, coalesce(${isTheirs}, false) as is_theirs from conversions
-      where tenant_id = $1 and (${isTheirs} or claim_node = any($2::bigint[]))
+      select *, coalesce(${IS_THEIR_SALE}, false) as is_theirs from conversions
+      where tenant_id = $1 and (event_node = any($2::bigint[]) or order_node = any($2::bigint[])
+        or order_contact_id = any($3) or claim_node = any($2::bigint[]))
     ) c`
   return { text, values: [tenantId, nodes, contactIds] }
 }
 
-/** The sale stays without a person, so that totals in reports do not change. Returns the number of their own sales. */
-export async function anonymizeSales(db: Db, tenantId: number, sales: TracedSale[]): Promise<number> {
-  const { rows } = await db.query<{ isClaim: boolean }>(
-    `update conversions c set claim_node = null, claim_visitor = null,
-       event_node = case when s.is_claim then event_node end, event_visitor = case when s.is_claim then event_visitor end,
-       order_node = case when s.is_claim then order_node end,
-       order_contact_id = case when s.is_claim then order_contact_id end
-     from unnest($2::text[], $3::boolean[]) as s (sale_key, is_claim)
-     where c.tenant_id = $1 and c.sale_key = s.sale_key returning s.is_claim as "isClaim"`,
-    [tenantId, sales.map(({ saleKey }) => saleKey), sales.map(({ isClaim }) => isClaim)],
+/**
+ * The sale stays without the person, so that totals in reports do not change. Of a sale that they only named, the rest stays.
+ * Returns the number of their own sales.
+ */
+export async function anonymizeSales(db: Db, tenantId: number, nodes: number[], sales: TracedSale[]): Promise<number> {
+  const clear = (column: string, node: string) =>
+    `${column} = case when s.is_named and not coalesce(${node} = any($4::bigint[]), false) then ${column} end`
+  const { rows } = await db.query<{ isNamed: boolean }>(
+    `update conversions c set ${clear('claim_node', 'claim_node')}, ${clear('claim_visitor', 'claim_node')},
+       ${clear('event_node', 'event_node')}, ${clear('event_visitor', 'event_node')},
+       order_node = case when s.is_named then order_node end,
+       order_contact_id = case when s.is_named then order_contact_id end
+     from unnest($2::text[], $3::boolean[]) as s (sale_key, is_named)
+     where c.tenant_id = $1 and c.sale_key = s.sale_key returning s.is_named as "isNamed"`,
+    [tenantId, sales.map(({ saleKey }) => saleKey), sales.map(({ isNamed }) => isNamed), nodes],
   )
-  return rows.filter(({ isClaim }) => !isClaim).length
+  return rows.filter(({ isNamed }) => !isNamed).length
 }
 
 /** Keeps only these fields of orders. A repeated write with the same time is superseded and cannot restore the others. */
