@@ -162,7 +162,7 @@ async function applyKeptEvents(
   if (touched.length > 0) await attributeAccounts(transaction, touched)
   if (conversions.length > 0) await applyConversions(identities, transaction, conversions)
   await applyBillingEvents(transaction, billing)
-  await lastSeen(transaction, events)
+  await lastSeen(transaction, events, conversions)
   await notifyEvents(transaction, await loadAudience(transaction), events)
 }
 

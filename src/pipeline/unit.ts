@@ -98,6 +98,8 @@ export type Transaction = {
   salesBefore?: SalesBefore
   /** Nodes created by this transaction, as `tenant node`. No other transaction can see them yet. */
   newNodes?: Set<string>
+  /** Nodes that this transaction gave another profile, and the nodes that were in one profile with them. */
+  movedNodes?: Set<number>
   learned?: Learned
   trace?: BatchTrace
 }

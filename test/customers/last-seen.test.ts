@@ -43,7 +43,7 @@ test('a visit is noted after a transaction that rolled back, and not twice withi
     const learned: Learned = { nodes: [], touches: [], seen: [], suppressed: [] }
     await inTransaction(server.pool, async client => {
       const transaction = { client, now: receivedAt, configVersion: await configVersion(client), learned }
-      await lastSeen(transaction, [{ tenantId, node, event } as FreshEvent])
+      await lastSeen(transaction, [{ tenantId, node, event } as FreshEvent], [])
       if (fails) throw new Error('rolled back')
     })
     rememberSeen(learned.seen)
@@ -57,4 +57,18 @@ test('a visit is noted after a transaction that rolled back, and not twice withi
   assert.equal(await isCurrent(), false, 'noted less than a minute ago')
   await visit(2 + MINUTE_MS)
   assert.equal(await isCurrent(), true)
+})
+
+test('the event that links a visitor with a customer counts, also right after an anonymous one', async () => {
+  const people = peopleOf(server, await server.tenantWithServerKey('linked'))
+  await people.contact('c1', { email: 'ada@example.com', created_at: inDays(-300) }, inDays(-300))
+  await people.order('o1', { contactId: 'c1', total: 5, currency: 'EUR', created_at: inDays(-300) }, inDays(-300))
+  await people.settled()
+  const start = new Date().toISOString()
+  await people.track({ event_type: 'page_view', visitor: 'v1' })
+  await people.settled()
+  await people.track({ event_type: 'sign_up', visitor: 'v1', data: { email: 'ada@example.com' } })
+  await people.settled()
+  const [row] = await people.customers()
+  assert.ok(row.last_seen_at >= start, row.last_seen_at)
 })

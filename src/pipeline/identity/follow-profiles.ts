@@ -22,6 +22,8 @@ export async function followProfiles(
   { merged, split, changed }: ProfileChanges,
 ): Promise<void> {
   if (changed.length === 0) return
+  transaction.movedNodes ??= new Set()
+  for (const { node } of changed) transaction.movedNodes.add(node)
   for (const [tenantId, own] of Map.groupBy(split, ({ tenantId }) => tenantId)) {
     const nodes = own.map(({ node }) => node)
     await splitSales(transaction, tenantId, await salesOfNodes(transaction, tenantId, nodes))

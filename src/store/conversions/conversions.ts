@@ -166,7 +166,7 @@ export async function listUnverifiedSales(
 
 /**
  * Whether a sale belongs to the person with these nodes ($2) and contacts ($3): the person that its order names; if it names
- * nobody, the person of a verified event. Anyone can send the order id of a customer, so an unverified event makes only an
+ * no one, the person of a verified event. Anyone can send the order id of a customer, so an unverified event makes only an
  * unverified sale one of its visitor.
  */
 export const IS_THEIR_SALE = `(order_node = any($2::bigint[]) or order_contact_id = any($3)

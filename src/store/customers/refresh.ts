@@ -244,7 +244,8 @@ export async function noteAllCustomers(db: Db, tenantId: number): Promise<void> 
   )
 }
 
-export type SeenNode = { tenantId: number; node: number; at: Date }
+/** `isCustomer`: it is, or becomes, one of a customer, whose row may not exist yet. */
+export type SeenNode = { tenantId: number; node: number; at: Date; isCustomer: boolean }
 
 /**
  * Notes when customers were last seen, to about 15 minutes. Rows that another transaction has locked are skipped, so that
@@ -255,15 +256,17 @@ export async function noteSeen(db: Db, seen: SeenNode[]): Promise<void> {
     db,
     `update identities i set last_seen_at = s.at
      from (
-       select i.tenant_id, i.node, s.at from unnest($1::int[], $2::bigint[], $3::timestamptz[]) as s (tenant_id, node, at)
+       select i.tenant_id, i.node, s.at
+       from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::boolean[]) as s (tenant_id, node, at, is_customer)
        cross join lateral (
          select i.tenant_id, i.node from identities i
          where i.tenant_id = s.tenant_id and i.node = s.node
            and (i.last_seen_at is null or i.last_seen_at < s.at - interval '15 minutes')
-           and exists (select from customers c where c.tenant_id = i.tenant_id and c.profile = i.profile)
+           and (s.is_customer
+             or exists (select from customers c where c.tenant_id = i.tenant_id and c.profile = i.profile))
          for no key update of i skip locked) i
      ) s
      where i.tenant_id = s.tenant_id and i.node = s.node`,
-    toColumns(seen, 'tenantId', 'node', 'at'),
+    toColumns(seen, 'tenantId', 'node', 'at', 'isCustomer'),
   )
 }

@@ -130,7 +130,7 @@ export async function countTouches(db: Db, tenantId: number, nodes: number[]): P
 
 /**
  * A sale of a person. `orderId`: its order record is about them. `isNamed`: an event of theirs only names it. It belongs to
- * somebody else, or to nobody if the event is unverified.
+ * another person, or to no one if the event is unverified.
  */
 export type TracedSale = { saleKey: string; orderId: string | null; isNamed: boolean }
 
