@@ -189,10 +189,13 @@ export const PurgePreview = Type.Object(
     would_purge: Type.Object(
       {
         events: Count,
-        sales: Type.Integer({ minimum: 0, description: 'Sales that its events created or updated' }),
+        sales: Type.Integer({
+          minimum: 0,
+          description: 'Sales that its events created or updated. Those that other input reports, too, stay',
+        }),
         joins: Type.Integer({ minimum: 0, description: 'Links between people that its events caused' }),
       },
-      { description: 'The number of objects to remove' },
+      { description: 'The number of objects that the purge would delete or derive again' },
     ),
   },
   { title: 'PurgePreview', description: 'What a purge would remove' },

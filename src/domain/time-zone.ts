@@ -92,8 +92,11 @@ export function momentIn(zone: string, text: unknown): Date | null {
   return moment !== null && isDate(text) ? startOfDayIn(zone, text) : moment
 }
 
-/** For the descriptions of parameters. */
-export const WHOLE_DAY = 'A date without a time includes that day'
+// For the descriptions of parameters.
+/** For lists and exports. */
+export const WHOLE_DAY_UTC = 'A date without a time includes that day in UTC'
+/** For reports and series. */
+export const WHOLE_DAY = 'A date without a time includes that day in the time zone of the tenant'
 
 /** Parses the inclusive end of a window. A date without a time includes that whole day in this time zone. */
 export function endIn(zone: string, text: unknown): Date | null {

@@ -5,7 +5,7 @@ import { isUuid } from '../domain/ids.ts'
 import { isObject, storableText } from '../domain/json/json.ts'
 import { NullableText } from '../domain/shapes.ts'
 import { parseTimestamp } from '../domain/time.ts'
-import { endIn, momentIn, UTC, WHOLE_DAY } from '../domain/time-zone.ts'
+import { endIn, momentIn, UTC, WHOLE_DAY_UTC } from '../domain/time-zone.ts'
 import { type Static, type TSchema, Type } from '../domain/typebox.ts'
 import { csvText } from '../reports/export/export.ts'
 import type { Column } from '../reports/export/tables.ts'
@@ -103,7 +103,7 @@ export const TimeQuery = Type.Object({
   event_type: Type.Optional(Type.String({ description: 'Exact event type' })),
   since: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive lower bound of occurred_at' })),
   until: Type.Optional(
-    Type.String({ format: 'timestamp', description: `Inclusive upper bound of occurred_at. ${WHOLE_DAY}` }),
+    Type.String({ format: 'timestamp', description: `Inclusive upper bound of occurred_at. ${WHOLE_DAY_UTC}` }),
   ),
 })
 

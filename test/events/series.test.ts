@@ -338,7 +338,6 @@ test('buckets are in the tenant’s time zone, also across a change to daylight 
       ['2026-03-27T23:00', 1],
       ['2026-03-28T23:00', 2],
       ['2026-03-29T22:00', 1],
-      // a date without a time is midnight in UTC, as in lists
       ['2026-03-30T22:00', 0],
     ],
   ])

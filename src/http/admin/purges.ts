@@ -1,6 +1,6 @@
 import { PurgePreview, PurgeReceipt } from '../../admin/purges.ts'
 import { Nullable } from '../../domain/shapes.ts'
-import { WHOLE_DAY } from '../../domain/time-zone.ts'
+import { WHOLE_DAY_UTC } from '../../domain/time-zone.ts'
 import { Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
 import { adminRoutes, type RequestAdmin } from './routes.ts'
@@ -12,7 +12,7 @@ const NewPurge = Type.Object(
     key: Type.String({ description: 'The id of a tracking key, revoked or not' }),
     since: Type.String({ format: 'timestamp', description: 'Events received at or after this time' }),
     until: Type.Optional(
-      Nullable(Type.String({ format: 'timestamp', description: `Events received before this time. ${WHOLE_DAY}` })),
+      Nullable(Type.String({ format: 'timestamp', description: `Events received before this time. ${WHOLE_DAY_UTC}` })),
     ),
     dry_run: Type.Optional(Type.Boolean({ description: 'Preview: return what would be deleted' })),
   },

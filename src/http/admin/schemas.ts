@@ -6,7 +6,7 @@ import { isObject, type JsonObject } from '../../domain/json/json.ts'
 import { Nullable, OpenObject } from '../../domain/shapes.ts'
 import { MAX_NETWORKS } from '../../domain/tenants/addresses.ts'
 import { KEY_KINDS, KeyLimits, ROLE_RIGHTS, ROLES, SCOPES } from '../../domain/tenants/keys.ts'
-import { WHOLE_DAY } from '../../domain/time-zone.ts'
+import { WHOLE_DAY_UTC } from '../../domain/time-zone.ts'
 import { type TSchema, Type } from '../../domain/typebox.ts'
 import { problems } from '../problems.ts'
 
@@ -28,7 +28,7 @@ export const byTenant = { tenant: Type.Optional(Type.String({ description: 'Id o
 export const bySource = { source: Type.Optional(Type.String({ description: 'Id of a source: src_…' })) }
 export const timeRange = {
   since: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive' })),
-  until: Type.Optional(Type.String({ format: 'timestamp', description: `Inclusive. ${WHOLE_DAY}` })),
+  until: Type.Optional(Type.String({ format: 'timestamp', description: `Inclusive. ${WHOLE_DAY_UTC}` })),
 }
 
 export const NewTenantBody = Type.Object(

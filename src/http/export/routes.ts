@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import type pg from 'pg'
-import { WHOLE_DAY } from '../../domain/time-zone.ts'
+import { WHOLE_DAY_UTC } from '../../domain/time-zone.ts'
 import { type Static, Type } from '../../domain/typebox.ts'
 import { type ConcurrencyLimit, openConcurrencyLimit } from '../../overload/limits.ts'
 import { CONTENT_TYPES, exportBytes, FORMATS, type Format } from '../../reports/export/export.ts'
@@ -38,7 +38,7 @@ const exportQuery = (name: TableName) =>
     format,
     since: Type.Optional(Type.String({ format: 'timestamp', description: `Inclusive lower bound of ${BOUNDS[name]}` })),
     until: Type.Optional(
-      Type.String({ format: 'timestamp', description: `Inclusive upper bound of ${BOUNDS[name]}. ${WHOLE_DAY}` }),
+      Type.String({ format: 'timestamp', description: `Inclusive upper bound of ${BOUNDS[name]}. ${WHOLE_DAY_UTC}` }),
     ),
   })
 
