@@ -1,9 +1,10 @@
 import { createHash, type Hash } from 'node:crypto'
-import { type FileHandle, open, rename, rm } from 'node:fs/promises'
+import { type FileHandle, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { constants, crc32, zstdCompress, zstdDecompress } from 'node:zlib'
-import { AdminError, fileErrorReason } from './error.ts'
+import { AdminError, fileError } from './error.ts'
+import { createPartialFile } from './partial-file.ts'
 
 /**
  * A backup is one file: a signature line, then blocks, each compressed and with a checksum, then the position of the last
@@ -46,32 +47,30 @@ export type BackupWriter = {
   abandon(): Promise<void>
 }
 
-/** The file has another name until it is complete, so an existing file is kept until then. */
 export async function createBackupFile(path: string): Promise<BackupWriter> {
-  const draft = `${path}.${process.pid}.partial`
-  const file = await open(draft, 'w', 0o600).catch(fileError('written', path))
+  const file = await createPartialFile(path)
   const hash = createHash('sha256')
   let size = 0
-  let last = Promise.resolve()
+  // The next write or the end reports a failure of the previous one.
+  let last = append(SIGNATURE)
+  last.catch(() => {})
   const underway: Promise<void>[] = []
 
   async function append(bytes: Buffer): Promise<void> {
     hash.update(bytes)
     size += bytes.length
-    await writeAll(file, bytes).catch(fileError('written', path))
+    await file.write(bytes)
   }
 
   async function write(kind: Kind, bytes: Buffer): Promise<void> {
     const compressed = compress(bytes, QUICK)
     const before = last
     last = Promise.all([before, compressed]).then(([, stored]) => append(buildFrame(kind, bytes.length, stored)))
-    // The next write or the end reports the failure.
     last.catch(() => {})
     underway.push(last)
     if (underway.length >= IN_FLIGHT) await underway.shift()
   }
 
-  await append(SIGNATURE)
   return {
     write,
     async finish(footer) {
@@ -82,16 +81,13 @@ export async function createBackupFile(path: string): Promise<BackupWriter> {
       const trailer = Buffer.alloc(4)
       trailer.writeUInt32BE(size - before)
       await append(Buffer.concat([trailer, END]))
-      await file.sync().catch(fileError('written', path))
-      await file.close()
-      await rename(draft, path).catch(fileError('written', path))
+      await file.publish()
       await syncDirectory(dirname(path))
       return size
     },
     async abandon() {
       await last.catch(() => {})
-      await file.close().catch(() => {})
-      await rm(draft, { force: true })
+      await file.discard()
     },
   }
 }
@@ -104,11 +100,6 @@ function buildFrame(kind: Kind, length: number, stored: Buffer): Buffer {
   frame.writeUInt32BE(crc32(stored, crc32(frame.subarray(0, 9))), 9)
   stored.copy(frame, FRAME_BYTES)
   return frame
-}
-
-/** A write may write fewer bytes than given. */
-async function writeAll(file: FileHandle, bytes: Buffer): Promise<void> {
-  for (let done = 0; done < bytes.length; ) done += (await file.write(bytes, done)).bytesWritten
 }
 
 async function syncDirectory(path: string): Promise<void> {
@@ -230,12 +221,6 @@ async function readAt(file: FileHandle, at: number, length: number): Promise<Buf
 
 function parse<T>(bytes: Buffer): T {
   return JSON.parse(bytes.toString('utf8')) as T
-}
-
-function fileError(what: 'written' | 'read', path: string) {
-  return (error: Error): never => {
-    throw new AdminError('conflict', 'file_unusable', `${path} cannot be ${what}: ${fileErrorReason(error)}.`)
-  }
 }
 
 function damaged(path: string, how: string): AdminError {

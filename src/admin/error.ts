@@ -52,3 +52,10 @@ export function kontorCommand({ dataDir }: { dataDir: string | null }, command: 
 export function fileErrorReason({ message }: Error): string {
   return /^[A-Z]+: (.*?), \w+/.exec(message)?.[1] ?? message
 }
+
+/** For `catch`: a file that cannot be used, with the reason of the operating system. */
+export function fileError(what: 'written' | 'read', path: string) {
+  return (error: Error): never => {
+    throw new AdminError('conflict', 'file_unusable', `${path} cannot be ${what}: ${fileErrorReason(error)}.`)
+  }
+}

@@ -1,10 +1,8 @@
 // Files that commands write.
-import { createWriteStream } from 'node:fs'
-import { open, realpath, rename, rm, stat } from 'node:fs/promises'
+import { open, realpath, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { fileErrorReason } from '../admin/error.ts'
+import { createPartialFile } from '../admin/partial-file.ts'
 import { UsageError } from './errors.ts'
 
 /**
@@ -20,19 +18,35 @@ export async function outputPath(option: string, file: string): Promise<string> 
   return realpath(path)
 }
 
-/** Writes to `path`.part and renames it when it is complete. */
-export async function writeOutputFile(path: string, bytes: AsyncIterable<Uint8Array | string>): Promise<number> {
-  const part = `${path}.part`
-  const stream = createWriteStream(part, { mode: 0o600 })
-  try {
-    await pipeline(Readable.from(bytes), stream)
-    await rename(part, path)
-  } catch (error) {
-    await rm(part, { force: true })
-    if ((error as NodeJS.ErrnoException).path !== part) throw error
-    throw new UsageError(`${path} cannot be written: ${fileErrorReason(error as Error)}.`)
+// One write per line would take ten times as long.
+const WRITE_BYTES = 65_536
+
+/** An existing file is replaced when the new one is complete. Returns the number of bytes. */
+export async function writeOutputFile(path: string, chunks: AsyncIterable<Uint8Array | string>): Promise<number> {
+  const file = await createPartialFile(path)
+  let written = 0
+  let waiting: Uint8Array[] = []
+  let waitingBytes = 0
+  const flush = async () => {
+    await file.write(Buffer.concat(waiting))
+    written += waitingBytes
+    waiting = []
+    waitingBytes = 0
   }
-  return stream.bytesWritten
+  try {
+    for await (const chunk of chunks) {
+      const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+      waiting.push(bytes)
+      waitingBytes += bytes.length
+      if (waitingBytes >= WRITE_BYTES) await flush()
+    }
+    await flush()
+    await file.publish()
+  } catch (error) {
+    await file.discard()
+    throw error
+  }
+  return written
 }
 
 /** Creates the file for errors, unless it is one of the files that the command reads. */
