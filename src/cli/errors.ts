@@ -56,7 +56,7 @@ function explainNotFound({ code, message }: AdminError): string {
   return hint === undefined ? message : `${message} ${hint}`
 }
 
-const RETRY_HINT = 'Accepted rows are stored. Run the same command again to continue.'
+export const RETRY_HINT = 'Accepted rows are stored. Run the same command again to continue.'
 const DATABASE_HINT =
   '(To use another data directory, set --data or KONTOR_DATA_DIR. To use your own PostgreSQL 15 or newer, set DATABASE_URL.)'
 

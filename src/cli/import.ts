@@ -1,5 +1,6 @@
 import { basename, join } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { AdminError, fileErrorReason } from '../admin/error.ts'
 import type { EntityType } from '../domain/records/records.ts'
 import { parseTenantId } from '../domain/tenants/tenants.ts'
 import { CLOCKS_APART_MS, DAY_MS, parseTimestamp, TIME_FORMAT } from '../domain/time.ts'
@@ -29,7 +30,7 @@ import {
 import { stripeFileRows, stripeReading } from '../import/stripe.ts'
 import { IMPORTED_LISTS, stripeApiRows } from '../import/stripe-api.ts'
 import { findProcessed, processedKey } from '../store/inbound/processed.ts'
-import { UsageError } from './errors.ts'
+import { RETRY_HINT, UsageError } from './errors.ts'
 import { examples, readTextOption } from './options.ts'
 import { type Output, openProgressLine } from './output.ts'
 import { createErrorsFile } from './output-file.ts'
@@ -332,8 +333,18 @@ function buildImportOptions(
     reading,
     target,
     signal,
-    journal: openJournal(dryRun ? { ...input, path: null } : input, [tenant, identity]),
-    errors: from => openErrorsFile(errors ?? null, from),
+    journal: openJournal(dryRun ? { ...input, path: null } : input, [tenant, identity], (file, error) =>
+      out.say(`The progress file ${file} cannot be written: ${fileErrorReason(error)}. ${WITHOUT_PROGRESS}`),
+    ),
+    errors: from =>
+      openErrorsFile(errors ?? null, from, error => {
+        const hint = dryRun ? '' : `\n${RETRY_HINT}`
+        throw new AdminError(
+          'conflict',
+          'file_unusable',
+          `${errors} cannot be written: ${fileErrorReason(error)}.${hint}`,
+        )
+      }),
     onResumed: read =>
       out.say(`Continuing after the first ${read.toLocaleString('en')} rows, which are already imported.`),
     onProgress: ({ read }) => line.show(read, input.bytes && input.readBytes() / input.bytes),
@@ -345,6 +356,9 @@ function buildImportOptions(
     },
   }
 }
+
+const WITHOUT_PROGRESS =
+  'After an interruption, the same command starts again at the first row. Imported rows then count as duplicates.'
 
 function formatRejection({ line, column, reason }: Rejection): string {
   return `Line ${line}: ${column === null ? '' : `${column} `}${reason}`

@@ -1,7 +1,7 @@
 // Files that commands write.
 import { open, realpath, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { fileErrorReason } from '../admin/error.ts'
+import { fileError } from '../admin/error.ts'
 import { createPartialFile } from '../admin/partial-file.ts'
 import { UsageError } from './errors.ts'
 
@@ -57,9 +57,7 @@ export async function createErrorsFile(
   if (errors === undefined) return undefined
   const path = await outputPath('--errors', errors)
   // Rejected rows contain personal data.
-  const file = await open(path, 'a', 0o600).catch((error: Error) => {
-    throw new UsageError(`${path} cannot be written: ${fileErrorReason(error)}.`)
-  })
+  const file = await open(path, 'a', 0o600).catch(fileError('written', path))
   const { dev, ino } = await file.stat().finally(() => file.close())
   for (const input of inputs) {
     const found = input === undefined ? null : await stat(input).catch(() => null)

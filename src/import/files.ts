@@ -111,8 +111,15 @@ export type Journal = {
 const NO_JOURNAL: Journal = { load: async () => null, save: async () => {}, end: async () => {} }
 const SAVE_EVERY_MS = 1_000
 
-/** `what`: the options that distinguish this import from other imports of the same file. */
-export function openJournal({ path, bytes, time }: Pick<Input, 'path' | 'bytes' | 'time'>, what: unknown): Journal {
+/**
+ * `what`: the options that distinguish this import from other imports of the same file. `onUnwritable` is called at most once: without
+ * its progress file, an import continues, but a repeat starts at the first row.
+ */
+export function openJournal(
+  { path, bytes, time }: Pick<Input, 'path' | 'bytes' | 'time'>,
+  what: unknown,
+  onUnwritable: (file: string, error: Error) => void,
+): Journal {
   if (path === null) return NO_JOURNAL
   const key = hash('sha256', JSON.stringify([path, bytes, time, what]), 'hex').slice(0, 12)
   const file = join(dirname(path), `.${basename(path)}.${key}.kontor-import`)
@@ -132,8 +139,10 @@ export function openJournal({ path, bytes, time }: Pick<Input, 'path' | 'bytes' 
       try {
         await writeFile(`${file}~`, JSON.stringify(progress), { mode: 0o600 })
         await rename(`${file}~`, file)
-      } catch {
-        isWritable = false // without a journal, a repeated import adds nothing either, but takes longer
+      } catch (error) {
+        isWritable = false
+        await rm(`${file}~`, { force: true }).catch(() => undefined)
+        onUnwritable(file, error as Error)
       }
     },
     async end() {
@@ -149,23 +158,38 @@ const NO_ERRORS_FILE: ErrorsFile = { write: async () => {}, bytes: () => 0, clos
 
 /**
  * Opens the existing file. An interrupted import may have written rejections after its last settled row: they are written again, starting
- * at byte `from`.
+ * at byte `from`. `rejectWith` throws the error for a file that cannot be written.
  */
-export async function openErrorsFile(path: string | null, from: number): Promise<ErrorsFile> {
+export async function openErrorsFile(
+  path: string | null,
+  from: number,
+  rejectWith: (error: Error) => never,
+): Promise<ErrorsFile> {
   if (path === null) return NO_ERRORS_FILE
-  const file = await open(path, 'r+')
-  const size = Math.min(from, (await file.stat()).size)
-  await file.truncate(size)
-  let written = size
+  const file = await open(path, 'r+').catch(rejectWith)
+  let written = 0
   const format = path.toLowerCase().endsWith('.csv') ? csvRow : ndjsonLine
   const append = async (text: string) => {
-    written += (await file.write(text, written)).bytesWritten
+    const bytes = Buffer.from(text)
+    // On a full disk, a write may write fewer bytes than given.
+    for (let done = 0; done < bytes.length; ) {
+      const { bytesWritten } = await file.write(bytes, done, bytes.length - done, written).catch(rejectWith)
+      done += bytesWritten
+      written += bytesWritten
+    }
   }
-  if (format === csvRow && written === 0) await append(csvLine(['line', 'column', 'reason']))
+  try {
+    written = Math.min(from, (await file.stat()).size)
+    await file.truncate(written).catch(rejectWith)
+    if (format === csvRow && written === 0) await append(csvLine(['line', 'column', 'reason']))
+  } catch (error) {
+    await file.close()
+    throw error
+  }
   return {
     write: rejections => append(rejections.map(format).join('')),
     bytes: () => written,
-    close: () => file.close(),
+    close: () => file.close().catch(rejectWith),
   }
 }
 

@@ -6,7 +6,8 @@ import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { after, type TestContext, test } from 'node:test'
-import { kontor, startKontor, temporaryDirectory, useDatabase } from '../cli/kontor.ts'
+import { fileURLToPath } from 'node:url'
+import { kontor, startKontor, startProgram, temporaryDirectory, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
 import { startServer, TEST_SECRET_KEY, type TestTenant } from '../server.ts'
 
@@ -436,16 +437,63 @@ test('--errors never overwrites a file that the command reads', async t => {
     link,
   )
   assert.deepEqual([stripe.code, await readFile(file, 'utf8')], [2, content])
-  for (const [options, message] of [
-    [['--errors', directory], /is not a regular file\. Choose another path for --errors\./],
-    [['--errors', join(directory, 'none/errors.csv')], /cannot be written: no such file or directory\./],
-    [['--map', directory], /cannot be read: illegal operation on a directory\./],
-    [['--map', join(directory, 'none.json')], /cannot be read: no such file or directory\./],
+  for (const [exitCode, options, message] of [
+    [2, ['--errors', directory], /is not a regular file\. Choose another path for --errors\./],
+    [1, ['--errors', join(directory, 'none/errors.csv')], /cannot be written: no such file or directory\./],
+    [2, ['--map', directory], /cannot be read: illegal operation on a directory\./],
+    [2, ['--map', join(directory, 'none.json')], /cannot be read: no such file or directory\./],
   ] as const) {
     const { code, err } = await kontor(...words, ...options)
-    assert.equal(code, 2, err)
+    assert.equal(code, exitCode, err)
     assert.match(err, message)
   }
+})
+
+/** Runs a command that cannot write a byte to any file, as on a full disk. */
+async function withoutSpace(t: TestContext, ...words: string[]) {
+  const main = fileURLToPath(new URL('../../src/main.mjs', import.meta.url))
+  const run = startProgram(t, 'sh', ['-c', 'ulimit -f 0; exec "$@"', 'sh', process.execPath, main, ...words], {})
+  return { code: await run.ended, out: run.out(), err: run.err() }
+}
+
+test('on a full disk, an export and an import with an errors file end with a message, and can be repeated', async t => {
+  const tenant = await server.anotherTenant('full-disk')
+  const directory = await temporaryDirectory(t)
+  const content = 'id,sourceUpdatedAt,email\nc1,2026-01-01,a@b.example\nc2,soon,c@d.example\n'
+  const [file, errors, target] = [join(directory, 'in.csv'), join(directory, 'errors'), join(directory, 'contacts')]
+  await writeFile(file, content)
+  const words = ['import', 'contacts', file, '--tenant', tenant.name, '--url', server.url]
+  const stopped = await withoutSpace(t, ...words, '--errors', errors)
+  assert.deepEqual(
+    [stopped.code, stopped.err],
+    [
+      1,
+      `${errors} cannot be written: file too large.\nAccepted rows are stored. Run the same command again to continue.\n`,
+    ],
+  )
+  assert.equal((await get(tenant, '/v1/contacts/c1')).id, 'c1')
+  const again = await kontor(...words, '--errors', errors)
+  assert.deepEqual(counts(again), { read: 2, accepted: 0, duplicates: 1, rejected: 1 })
+  assert.match(await readFile(errors, 'utf8'), /^{"line":3,"column":"sourceUpdatedAt",[^\n]*}\n$/)
+
+  const exported = await withoutSpace(t, 'export', 'contacts', '--tenant', tenant.name, '--out', target)
+  assert.deepEqual([exported.code, exported.err], [1, `${target} cannot be written: file too large.\n`])
+  assert.deepEqual((await readdir(directory)).sort(), ['errors', 'in.csv'])
+})
+
+test('an import whose progress file cannot be written reports it and continues', async t => {
+  const tenant = await server.anotherTenant('no-progress')
+  const directory = await temporaryDirectory(t)
+  const file = join(directory, 'in.csv')
+  await writeFile(file, 'id,sourceUpdatedAt,email\nc1,2026-01-01,a@b.example\n')
+  const run = await withoutSpace(t, 'import', 'contacts', file, '--tenant', tenant.name, '--url', server.url)
+  assert.equal(run.code, 0, run.err)
+  assert.match(
+    run.err,
+    /^The progress file \S.*\.kontor-import cannot be written: file too large\. After an interruption, /,
+  )
+  assert.equal(JSON.parse(run.out).accepted, 1)
+  assert.deepEqual(await readdir(directory), ['in.csv'])
 })
 
 test('a file in UTF-16 is recognized with and without a byte order mark', async t => {
