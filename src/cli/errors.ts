@@ -60,9 +60,16 @@ export const RETRY_HINT = 'Accepted rows are stored. Run the same command again 
 const DATABASE_HINT =
   '(To use another data directory, set --data or KONTOR_DATA_DIR. To use your own PostgreSQL 15 or newer, set DATABASE_URL.)'
 
+const HOST_SETTINGS = '--host or KONTOR_HOST (KONTOR_OPS_HOST for the operations port)'
 const PORT_SETTINGS = '--port or KONTOR_PORT (KONTOR_OPS_PORT for the operations port)'
 
 type SystemError = NodeJS.ErrnoException & { address?: string; port?: number }
+
+const LISTEN_ERRORS: Record<string, string> = {
+  EADDRNOTAVAIL: 'it does not have this address',
+  ENOTFOUND: 'the host name is unknown',
+  EAI_AGAIN: 'the host name cannot be resolved, because the DNS server does not respond',
+}
 
 function explainSystemError(error: SystemError): string | null {
   const { code, syscall, address, port, message } = error
@@ -70,6 +77,8 @@ function explainSystemError(error: SystemError): string | null {
     return `Port ${port} on ${address} is in use by another program. Choose another port with ${PORT_SETTINGS}.`
   if (code === 'EACCES' && syscall === 'listen')
     return `This user is not allowed to listen on port ${port}. Choose a port above 1023 with ${PORT_SETTINGS}.`
+  if (syscall === 'listen')
+    return `This machine cannot listen on ${address}: ${LISTEN_ERRORS[code ?? ''] ?? message}. Choose another address with ${HOST_SETTINGS}.`
   // 28…: authentication failed; 42501: insufficient privilege
   if (/^(28...|42501)$/.test(code ?? ''))
     return `PostgreSQL denied access: ${message}. Check the user in DATABASE_URL, its password and its privileges.`

@@ -409,7 +409,7 @@ function isTemporary(error: unknown): boolean {
   if (!isUnavailable(error)) return false
   const { code, syscall } = error as NodeJS.ErrnoException
   const isFile = code === 'ENOENT' && syscall !== 'connect'
-  return code !== NO_SUCH_DATABASE && !isFile
+  return code !== NO_SUCH_DATABASE && !isFile && syscall !== 'listen'
 }
 
 function waitMessage({ message }: Error, withinMs: number): string {

@@ -157,7 +157,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     if (runsWorkers) openDeliveries(options, parts, onClose)
 
     const http = processes ? null : await buildApp(config, { surfaces: opened.surfaces, logger, metrics, tracing })
-    await http?.listen({ port: config.port, host: config.host })
+    await http?.listen({ port: config.port, host: config.host }).catch(listenError(config.host))
     onClose(async () => (http ?? processes!).close())
 
     if (runsWorkers) {
@@ -425,14 +425,22 @@ type OpsParts = {
   about: object
 }
 
+/** A host name that cannot be resolved also counts as an error of `listen`. Its code alone could be that of an unreachable database. */
+function listenError(host: string) {
+  return (error: NodeJS.ErrnoException & { address?: string }): never => {
+    throw Object.assign(error, { syscall: 'listen', address: error.address ?? host })
+  }
+}
+
 /** An operations port in use is an error only if it was set explicitly. */
 async function openOps(config: Config, { metrics, logger, about, ...parts }: OpsParts): Promise<Ops | null> {
   if (config.opsPort === null) return null
   const readiness = readinessOf({ ...parts, surfaces: config.surfaces })
   try {
-    return await startOps({ port: config.opsPort, host: config.opsHost, metrics, readiness, about })
+    const { opsPort: port, opsHost: host } = config
+    return await startOps({ port, host, metrics, readiness, about }).catch(listenError(host))
   } catch (error) {
-    if (config.opsPortIsGiven) throw error
+    if (config.opsPortIsGiven || (error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
     logger.warn(
       { port: config.opsPort, reason: (error as Error).message },
       'the operations port is in use: this process does not serve /healthz, /readyz and /metrics. Set KONTOR_OPS_PORT to a free port.',

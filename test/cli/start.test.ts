@@ -181,6 +181,29 @@ test('a data directory that cannot be created is reported at once', async t => {
   assert.match(server.err(), /\/proc\/x cannot be .*\nNo directory can be created there\. Use another data directory\./)
 })
 
+test('an address that this machine does not have, or an unknown host name, is reported at once with its settings', async t => {
+  const database = await testDatabase({ partitioned: true })
+  t.after(() => database.drop())
+  const env = { ...settings, DATABASE_URL: database.url, KONTOR_DATA_DIR: await temporaryDirectory(t) }
+  const ofOperations = (host: string) => ({ KONTOR_OPS_HOST: host })
+  const runs: [host: string, words: string[], more: Record<string, string>][] = []
+  // The first address is reserved for documentation, and the name is never assigned.
+  for (const host of ['203.0.113.7', 'nope.invalid'])
+    runs.push([host, ['--host', host], {}], [host, [], ofOperations(host)])
+  // Without a given port, an operations port in use is only a warning.
+  runs.push(['203.0.113.7', [], { ...ofOperations('203.0.113.7'), KONTOR_OPS_PORT: '' }])
+  if (isLong) runs.push(['nope.invalid', ['--host', 'nope.invalid'], { KONTOR_PROCESSES: '2' }])
+  for (const [host, words, more] of runs) {
+    const server = startKontor(t, ['start', '--port', '0', ...words], { ...env, ...more })
+    assert.equal(await server.ended, 1, server.err())
+    assert.match(
+      server.err(),
+      /^This machine cannot listen on (\S+): [a-zA-Z ,]+\. Choose another address with --host or KONTOR_HOST \(KONTOR_OPS_HOST for the operations port\)\.\n$/,
+    )
+    assert.ok(server.err().includes(` ${host}: `))
+  }
+})
+
 test('a server whose log is no longer read stops cleanly', async t => {
   const database = await testDatabase({ partitioned: true })
   t.after(() => database.drop())
