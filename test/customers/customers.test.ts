@@ -164,6 +164,34 @@ test('a change that a subscription has scheduled shows when its time comes', asy
   await eventually('the subscription to end', async () => (await people.customers())[0].status === 'churned')
 })
 
+test('a person with a subscription that starts later is a lead until then', async () => {
+  const people = await open('starts later')
+  const startsAt = inDays(30)
+  const later = created('later', { customer_email: 'later@example.com', started_at: startsAt, updated_at: inDays(-1) })
+  await send(server, [later], people.tenant)
+  await people.settled()
+  const [row] = await people.customers()
+  assert.deepEqual([row.email, row.status, row.customer_since], ['later@example.com', 'lead', null])
+  const segments = ['new', 'lead', 'churned', 'active']
+  const found = await Promise.all(segments.map(async segment => (await people.customers({ segment })).length))
+  assert.deepEqual(found, [0, 1, 0, 0])
+  assert.deepEqual(
+    (await people.exported({ segment: 'lead' })).map(row => [row.customer, row.customer_since]),
+    [['cus_later', null]],
+  )
+  const customersByChannel = async () =>
+    (await people.ask('/v1/channels')).body.results.map((row: Row) => row.customers)
+  assert.deepEqual(await customersByChannel(), [0])
+
+  const soon = new Date(Date.now() + 3_000).toISOString()
+  await send(server, [updated('later', { started_at: soon, updated_at: inDays(-0.5) })], people.tenant)
+  // no event reports the start
+  await eventually('the subscription to start', async () => (await people.customers())[0].status === 'active')
+  const [customer] = await people.customers({ segment: 'new' })
+  assert.equal(customer.customer_since, soon)
+  assert.deepEqual(await customersByChannel(), [1])
+})
+
 test('a contact that is stored while another transaction creates its profile shows', async () => {
   const people = await open('two transactions')
   const workers = await server.pool.connect()

@@ -33,6 +33,7 @@ export type CustomerFacts = {
   hasSubscribed: boolean
   hasTrialed: boolean
   hasPaymentIssue: boolean
+  /** Null: a subscription that starts later does not count yet. */
   firstPaidAt: Date | null
   /** When a subscription changes next. */
   changesAt: Date | null

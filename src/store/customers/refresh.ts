@@ -90,6 +90,7 @@ type FactRow = ProfileKey &
 /**
  * A sale without an amount and an order id is another goal, and is not counted. The touch is that of `firstTouches`: an
  * unverified one counts only if it was received before the first payment, or the first sale that verified input reports.
+ * A subscription that starts in the future is not paid yet: its start is in "changesAt", and the row is computed again then.
  * Each table is read by one node or account at a time: for `node = any(…)`, a plan without statistics reads all rows of the tenant.
  */
 const FACTS = `
@@ -131,7 +132,7 @@ left join lateral (
   ) by_currency
 ) sales on true
 left join lateral (
-  select array_agg(account) as ids, min(first_paid_at) as "firstPaidAt",
+  select array_agg(account) as ids, min(first_paid_at) filter (where first_paid_at <= $3) as "firstPaidAt",
     (array_agg(own_acquisition_id order by first_paid_at) filter (where own_acquisition_id > 0))[1] as acquisition_id
   from unnest(own.nodes) as n (node)
   cross join lateral (select * from billing_accounts where tenant_id = p.tenant_id and node = n.node offset 0) a
