@@ -308,7 +308,7 @@ function nettedLedger(ledger: Ledger, zone: string): Ledger {
 const QUARTER_MS = 900_000
 
 /** Days start on a quarter of an hour. A lookup in the calendar takes 30 µs, and a year has many movements. */
-function cachedDays(zone: string): (at: Date) => string {
+export function cachedDays(zone: string): (at: Date) => string {
   const days = new Map<number, string>()
   return at => {
     const quarter = Math.floor(at.getTime() / QUARTER_MS)

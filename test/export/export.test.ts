@@ -220,6 +220,63 @@ test('movements are exported up to now, even if the window ends later: scheduled
     )
 })
 
+test('with the netting policy, movements are exported as the report lists them, across pages of the export too', async () => {
+  const netted = await server.anotherTenant('netted')
+  const source = await server.admin.sources.create({ tenant: netted.id, type: 'cdp', billing: true })
+  const change = (id: string, currency: string, updated_at: string, quantity: number) => ({
+    type: 'track',
+    event: 'subscription.updated',
+    properties: {
+      ...{ id, currency, updated_at, customer: 'cus_1', status: 'active', started_at: '2026-03-10T10:00:00Z' },
+      items: [{ id: 'i', unit_amount: 10, quantity, interval: 'month', interval_count: 1 }],
+    },
+  })
+  // An export reads 2,000 rows at a time. `euros` moves every 30 seconds on the 11th.
+  const at = (n: number) => new Date(Date.UTC(2026, 2, 11) + n * 30_000).toISOString()
+  const batch = [
+    change('euros', 'EUR', '2026-03-10T10:00:00Z', 1),
+    change('euros', 'EUR', '2026-03-10T16:00:00Z', 5),
+    change('dollars', 'USD', '2026-03-10T10:00:00Z', 1),
+    change('dollars', 'USD', '2026-03-10T16:00:00Z', 2),
+    ...Array.from({ length: 2_100 }, (_, n) => change('euros', 'EUR', at(n), n % 2 === 0 ? 6 : 4)),
+  ]
+  const { status } = await server.request(source.path, {
+    ...{ method: 'POST', key: source.token!, body: JSON.stringify({ batch }) },
+  })
+  assert.equal(status, 200)
+  await server.settled()
+  const movements = async () => lines(await (await exported(netted, 'movements')).text())
+  assert.equal((await movements()).length, 2_104)
+
+  await server.admin.policies.set(netted.id, { net_within_day: true })
+  await eventually('the policy', async () => (await server.admin.policies.show(netted.id)).applied)
+  const rows = await movements()
+  assert.deepEqual(
+    rows.map(row => [row.occurred_at, row.currency, row.movement_type, row.mrr_before, row.mrr_delta]),
+    [
+      ['2026-03-10T16:00:00.000Z', 'EUR', 'new', 0, 50],
+      [at(2_099), 'EUR', 'contraction', 50, -10],
+      ['2026-03-10T16:00:00.000Z', 'USD', 'new', 0, 20],
+    ],
+  )
+  const report = await server.request('/v1/subscriptions/movements?currency=EUR&since=2026-03-01&until=2026-03-31', {
+    key: netted.privateKey,
+  })
+  const inBoth = ({
+    occurred_at,
+    customer,
+    movement_type,
+    mrr_before,
+    mrr_after,
+    mrr_delta,
+    cause,
+    event_id,
+  }: Row) => ({
+    ...{ occurred_at, customer, movement_type, mrr_before, mrr_after, mrr_delta, cause, event_id },
+  })
+  assert.deepEqual(rows.filter(row => row.currency === 'EUR').map(inBoth), report.body.results.map(inBoth))
+})
+
 test('events that arrive during an export cause no duplicates and no gaps', async () => {
   const busy = await server.anotherTenant('busy')
   await send(busy, events(0, 2_500))

@@ -1,4 +1,4 @@
-import { formatMovement, type Movement } from '../../domain/billing/account.ts'
+import { formatMovement, netWithinDays } from '../../domain/billing/account.ts'
 import { toCanonicalSubscription } from '../../domain/billing/canonical.ts'
 import { orderSubscriptions } from '../../domain/billing/order.ts'
 import type { SubscriptionVersion } from '../../domain/billing/types.ts'
@@ -7,6 +7,7 @@ import { publicProfileId } from '../../domain/identity/identifiers.ts'
 import type { EntityType } from '../../domain/records/records.ts'
 import type { Scope } from '../../domain/tenants/keys.ts'
 import type { Db } from '../../postgres/database.ts'
+import { appliedPolicy } from '../../store/billing/policies.ts'
 import { loadVersions } from '../../store/billing/versions.ts'
 import type { ConversionRow } from '../../store/conversions/conversions.ts'
 import type { EventRow } from '../../store/events/events.ts'
@@ -22,6 +23,7 @@ import {
 import { conversionText, eventText, plainNumber, recordText } from '../../store/export/row-texts.ts'
 import type { StoredRecord } from '../../store/records/records.ts'
 import { accountNames } from '../../store/reports/accounts.ts'
+import { cachedDays } from '../ledger.ts'
 
 /** Customers are not among these tables: http/export/ writes the rows of http/customers/list.ts, with its filters. */
 
@@ -187,16 +189,36 @@ async function* subscriptionPages(
   }
 }
 
+/** With the policy `net_within_day`, netted as in reports: among the movements of the window. */
 async function* shownMovements(db: Db, tenantId: number, window: Window): AsyncGenerator<Record<string, unknown>[]> {
-  for await (const rows of movementPages(db, tenantId, window)) {
+  const { netWithinDay, timeZone } = await appliedPolicy(db, tenantId)
+  const pages = movementPages(db, tenantId, window)
+  for await (const rows of netWithinDay ? nettedPages(pages, cachedDays(timeZone)) : pages) {
     const names = await accountNames(db, tenantId, [...new Set(rows.map(({ account }) => account))])
     yield rows.map(row => toMovement(row, names.get(row.account) ?? null))
   }
 }
 
-function toMovement({ occurredAt, changes, ...moved }: MovementRow, customerName: string | null) {
-  return formatMovement({
-    ...{ ...moved, customerName, at: occurredAt },
-    changes: JSON.parse(changes) as Movement['changes'],
-  })
+/** Keeps the last day of a page until the next one: it may continue there. */
+async function* nettedPages(
+  pages: AsyncIterable<MovementRow[]>,
+  toDay: (at: Date) => string,
+): AsyncGenerator<MovementRow[]> {
+  const ledgerOf = ({ account, currency }: MovementRow) => `${currency} ${account}`
+  const dayOf = (row: MovementRow) => `${toDay(row.occurredAt)} ${ledgerOf(row)}`
+  const net = (rows: MovementRow[]) =>
+    [...Map.groupBy(rows, ledgerOf).values()].flatMap(own => netWithinDays(own, toDay))
+  let unfinished: MovementRow[] = []
+  for await (const page of pages) {
+    const rows = [...unfinished, ...page]
+    const lastDay = dayOf(rows.at(-1)!)
+    const end = rows.findLastIndex(row => dayOf(row) !== lastDay) + 1
+    yield net(rows.slice(0, end))
+    unfinished = rows.slice(end)
+  }
+  yield net(unfinished)
+}
+
+function toMovement({ occurredAt, ...moved }: MovementRow, customerName: string | null) {
+  return formatMovement({ ...moved, customerName, at: occurredAt })
 }

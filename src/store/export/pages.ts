@@ -3,6 +3,7 @@ import { type Db, databaseNow, queryPrepared, queryRows } from '../../postgres/d
 import { type ConversionRow, SHOWN_COLUMNS, SHOWN_PERSON } from '../conversions/conversions.ts'
 import { EVENT_COLUMNS, EVENT_PERSON, type EventRow, NOT_A_TEST } from '../events/events.ts'
 import { listRecords, RECORD_BYTES, RECORD_COLUMNS, type StoredRecord } from '../records/records.ts'
+import type { MovementEntry } from '../reports/movements.ts'
 
 /**
  * Reads whole tables in batches, each row once despite concurrent writes: the order uses columns that never change (an
@@ -144,21 +145,12 @@ async function* recordsSince(
   }
 }
 
-export type MovementRow = {
-  currency: string
-  account: string
-  occurredAt: Date
-  type: string
-  before: number
-  after: number
-  /** JSON */
-  changes: string
-}
+export type MovementRow = MovementEntry & { currency: string }
 
 /** MRR movements in all currencies, by account. */
 export function movementPages(db: Db, tenantId: number, window: Window): AsyncGenerator<MovementRow[]> {
   return portions(async (last: MovementRow | null) => {
-    return queryRows<MovementRow>(
+    const rows = await queryRows<Omit<MovementRow, 'changes'> & { changes: string }>(
       db,
       `select currency, account, occurred_at as "occurredAt", type, mrr_before as before, mrr_after as after, changes
        from billing_movements
@@ -172,6 +164,7 @@ export function movementPages(db: Db, tenantId: number, window: Window): AsyncGe
         window.until ?? 'infinity',
       ],
     )
+    return rows.map(row => ({ ...row, changes: JSON.parse(row.changes) as MovementRow['changes'] }))
   })
 }
 
