@@ -66,13 +66,17 @@ export async function forecastReport(db: Db, question: ReportQuestion, months: n
   }
 }
 
-/** The earliest first. */
+/** The earliest first. What was read stays in memory: an export reads all pages, in order. */
 function mergeByTime(lists: ReportList<ForecastChange>[]): ReportList<ForecastChange> {
+  const parts = lists.map(list => ({ list, read: [] as ForecastChange[] }))
   return {
     count: sum(lists, list => list.count),
     async rows({ offset, limit }) {
-      const rows: ForecastChange[] = []
-      for (const list of lists) rows.push(...(await list.rows({ offset: 0, limit: offset + limit })))
+      for (const { list, read } of parts) {
+        const missing = Math.min(offset + limit, list.count) - read.length
+        if (missing > 0) for (const row of await list.rows({ offset: read.length, limit: missing })) read.push(row)
+      }
+      const rows = parts.flatMap(({ read }) => read)
       const order = (a: ForecastChange, b: ForecastChange) =>
         a.at.getTime() - b.at.getTime() || (a.subscriptionId < b.subscriptionId ? -1 : 1)
       return rows.sort(order).slice(offset, offset + limit)
@@ -119,7 +123,7 @@ function kindOf(cause: Cause): ForecastKind {
   }
 }
 
-/** Of terms longer than a month. */
+/** Every renewal of terms longer than a month. */
 async function renewalList(
   db: Db,
   question: ReportQuestion,

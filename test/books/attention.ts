@@ -71,7 +71,8 @@ export function attentionOf({ valuesAt }: Accounts, { invoicesAt }: Cash) {
           LONGER_THAN_A_MONTH(interval, intervalCount) &&
           periodEnd > at &&
           periodEnd <= at + days * DAY
-        return renews ? [{ subscription: subscription.id, at: periodEnd, mrr: value.mrr }] : []
+        const due = renews ? charges(subscription, at, at + days * DAY) : []
+        return due.map(renewsAt => ({ subscription: subscription.id, at: renewsAt, mrr: value.mrr }))
       })
     },
     cancellations(currency: string, at: number, days: number) {

@@ -145,7 +145,7 @@ test('an account has a payment issue exactly if the list has one of it, at any t
   }
 })
 
-test('renewals: the next one of each term longer than a month, unless a cancellation is scheduled', async () => {
+test('renewals: every one of a term longer than a month, unless a cancellation is scheduled', async () => {
   const tenant = await server.anotherTenant('renewals')
   const renewsAt = inDays(20)
   const term = (interval: string, interval_count: number, unit_amount = 120) => ({
@@ -190,7 +190,13 @@ test('renewals: the next one of each term longer than a month, unless a cancella
   const ninety = await reportOf(server, 'attention', { days: 90 }, tenant)
   assert.deepEqual(
     ninety.renewals.results.map((row: Body) => row.subscription_id),
-    ['bimonthly', 'quarterly', 'yearly', 'later'],
+    ['bimonthly', 'quarterly', 'yearly', 'later', 'bimonthly'],
+  )
+  const ofBimonthly = (rows: Body[], date: string) =>
+    rows.filter(row => row.subscription_id === 'bimonthly').map(row => row[date])
+  assert.deepEqual(
+    ofBimonthly(ninety.renewals.results, 'renews_at'),
+    ofBimonthly(ninety.upcoming_billing.results, 'bills_at'),
   )
   assert.equal((await reportOf(server, 'overview', {}, tenant)).attention.renewals, 3)
 })

@@ -92,6 +92,53 @@ test('a forecast lists every scheduled change, and its months add up', async () 
   assert.deepEqual(await errors({ months: 12 }), [200, undefined])
 })
 
+test('a forecast lists every renewal of its months, on the last day of a short month too', async () => {
+  const tenant = await server.anotherTenant('renewals of a year')
+  const year = new Date().getUTCFullYear()
+  const started_at = new Date(Date.UTC(year - 1, 0, 31)).toISOString()
+  const discountEnd = inDays(100)
+  const quarterly = { started_at, items: [item(30, { interval_count: 3 })] }
+  await send(
+    server,
+    [
+      created('quarterly', quarterly),
+      created('leaving', { ...quarterly, cancel_at: inDays(200) }),
+      created('discounted', {
+        ...quarterly,
+        discounts: [{ percent_off: 50, duration: 'repeating', ends_at: discountEnd }],
+      }),
+    ],
+    tenant,
+  )
+  const report = await reportOf(server, 'forecast', { months: 12, page_size: 100 }, tenant)
+  const asOf = new Date(report.as_of)
+  const until = Date.UTC(year, asOf.getUTCMonth() + 12, 1)
+  // 31 January, 30 April, 31 July, 31 October
+  const days = Array.from({ length: 9 }, (_, i) => Date.UTC(year, 3 * i + 1, 0))
+  const due = days.filter(day => day > asOf.getTime() && day < until).map(day => new Date(day).toISOString())
+  const renewals = report.results.filter((row: Body) => row.kind === 'renewal')
+  const of = (id: string) =>
+    renewals.filter((row: Body) => row.subscription_id === id).map((row: Body) => [row.at, row.amount, row.mrr_delta])
+  assert.ok(due.length >= 4)
+  assert.deepEqual(
+    of('quarterly'),
+    due.map(at => [at, 30, 0]),
+  )
+  assert.deepEqual(
+    of('discounted'),
+    due.map(at => [at, at < discountEnd ? 15 : 30, 0]),
+  )
+  assert.deepEqual(of('leaving'), [])
+  assert.equal(report.count, renewals.length + 2)
+  const { body } = await ask(
+    server,
+    'forecast',
+    { currency: 'EUR', months: 12 },
+    { tenant, headers: { accept: 'text/csv' } },
+  )
+  assert.equal(body.trim().split('\n').length, report.count + 1)
+})
+
 test('churn reasons add up to the churn of each month', async () => {
   const tenant = await server.anotherTenant('churn reasons')
   const at = (day: string) => `${day}T12:00:00Z`

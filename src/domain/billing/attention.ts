@@ -115,12 +115,7 @@ export function buildAgenda(segments: Segment[], now: Instant, horizon: Instant)
       }),
     )
     const renewals = renewalsBetween(segment, after, horizon).map(
-      ({ renewsAt, ...body }, i, all): AgendaEntry => ({
-        // only the next renewal is listed
-        ...known(renewsAt, Math.max(from, all[i - 1]?.renewsAt ?? from)),
-        kind: 'renewal',
-        body,
-      }),
+      ({ renewsAt, ...body }): AgendaEntry => ({ ...known(renewsAt, from), kind: 'renewal', body }),
     )
     const cancellation = findCancellation(segment)
     const entries = [...charges, ...renewals]

@@ -149,6 +149,18 @@ test('only terms longer than a month renew, and not if a cancellation is schedul
   assert.equal(renewal({ items: [item({ interval_count: 2 })] })?.intervalCount, 2)
 })
 
+test('every renewal of a term is listed, and returns to the 31st after shorter months', () => {
+  const segment = current({
+    started_at: '2024-08-31',
+    current_period_end: '2025-05-31',
+    items: [item({ interval_count: 3 })],
+  })
+  assert.deepEqual(
+    renewalsBetween(segment, AS_OF, at('2026-06-01')).map(({ renewsAt }) => renewsAt),
+    [at('2025-05-31'), at('2025-08-31'), at('2025-11-30'), at('2026-02-28'), at('2026-05-31')],
+  )
+})
+
 test('terms longer than a month are recognized', () => {
   assert.equal(isLongerThanAMonth('month', 1), false)
   assert.equal(isLongerThanAMonth('month', 2), true)
