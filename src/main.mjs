@@ -12,14 +12,10 @@ if (process.platform === 'linux' && argv[2] === 'start' && !env.MALLOC_ARENA_MAX
 // processes find it by this variable. If the directory is not writable, Node silently runs without a cache.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url))
 enableCompileCache()
-const { processOutput } = await import('./cli/output.ts')
+const { processOutput, reportFailedOutput } = await import('./cli/output.ts')
 const { runCommand } = await import('./cli/program.ts')
 
-// `kontor … | head` closes a pipe early. That is not an error, and a server whose log is no longer read continues and stops cleanly.
-for (const stream of [process.stdout, process.stderr])
-  stream.on('error', error => {
-    if (error.code !== 'EPIPE') throw error
-  })
-
-// process.exit would discard output that is still buffered for a pipe.
-process.exitCode = await runCommand(process.argv.slice(2), processOutput())
+reportFailedOutput()
+const code = await runCommand(process.argv.slice(2), processOutput())
+// process.exit would discard output that is still buffered for a pipe. A failed output has set the code to 1.
+process.exitCode ||= code

@@ -106,14 +106,10 @@ function parseMoment(text: string, moment: unknown = parseTimestamp(text)): Date
   return moment
 }
 
-async function writeStdout(bytes: AsyncIterable<Uint8Array>): Promise<number> {
-  let written = 0
+/** Ends early if stdout fails: `kontor export … | head` closes the pipe, and the process reports any other error. */
+async function writeStdout(bytes: AsyncIterable<Uint8Array>): Promise<void> {
   for await (const part of bytes) {
-    const error = await new Promise<NodeJS.ErrnoException | null | undefined>(done => process.stdout.write(part, done))
-    // `kontor export … | head` closes the pipe early
-    if (error?.code === 'EPIPE') break
-    if (error) throw error
-    written += part.length
+    const error = await new Promise<Error | null | undefined>(done => process.stdout.write(part, done))
+    if (error) break
   }
-  return written
 }

@@ -1,5 +1,6 @@
 import { styleText } from 'node:util'
 import type { Progress } from '../admin/backup.ts'
+import { fileErrorReason } from '../admin/error.ts'
 
 /** The output of a command: results as JSON on stdout, messages on stderr (so `kontor … | jq` always works), and an exit code. */
 export type Output = {
@@ -10,10 +11,15 @@ export type Output = {
   /** Text on stdout: help, the version, exported data. */
   print(text: string): void
   say(words: string): void
-  /** Resolves when the message is flushed. */
+  /** Resolves when the message is flushed. Rejects with MessageLost if it cannot be written. */
   sayNow(words: string): Promise<void>
   /** 0 success, 1 failure, 2 usage error. */
   exitCode: 0 | 1 | 2
+}
+
+/** stderr cannot be written. */
+export class MessageLost extends Error {
+  override name = 'MessageLost'
 }
 
 export function processOutput(): Output {
@@ -27,11 +33,27 @@ export function processOutput(): Output {
     say: words => process.stderr.write(`${words}\n`),
     sayNow: words =>
       new Promise((resolve, reject) => {
-        process.stderr.write(`${words}\n`, error => (error ? reject(error) : resolve()))
+        process.stderr.write(`${words}\n`, error => (error ? reject(new MessageLost(error.message)) : resolve()))
       }),
     exitCode: 0,
   }
   return out
+}
+
+/**
+ * Without these listeners, an error of stdout or stderr would end the process before it stops what it has started. If the result of a
+ * command cannot be written, the command fails. Lost messages are not an error: a full disk of the log must not end the server.
+ */
+export function reportFailedOutput(): void {
+  process.stderr.on('error', () => {})
+  let isReported = false
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // `kontor … | head` closes the pipe early.
+    if (error.code === 'EPIPE' || isReported) return
+    isReported = true
+    process.exitCode = 1
+    process.stderr.write(`The output cannot be written: ${fileErrorReason(error)}.\n`)
+  })
 }
 
 type Row = Record<string, unknown>

@@ -13,7 +13,7 @@ import { migrate } from '../postgres/migrate.ts'
 import type { HttpProcesses, Runtime } from '../runtime/runtime.ts'
 import { openLogger } from '../telemetry/logging.ts'
 import { examples } from './options.ts'
-import type { Output } from './output.ts'
+import { MessageLost, type Output } from './output.ts'
 import { openHttpProcesses } from './processes/processes.ts'
 import { removeServerFile, writeServerFile } from './server-file.ts'
 import {
@@ -169,6 +169,8 @@ async function greetWithRetries(greetOnce: () => Promise<void>): Promise<void> {
     try {
       return await greetOnce()
     } catch (error) {
+      // The next start creates new keys and shows them.
+      if (error instanceof MessageLost) return
       if (!isUnavailable(error)) throw error
       await sleep(GREET_RETRY_MS, undefined, { ref: false })
     }
@@ -190,8 +192,12 @@ async function greet(pool: pg.Pool, config: Config, runtime: Addresses, out: Out
   const secrets = await loadSecrets(config)
   // A worker alone serves nothing that the keys could be used for: a node that serves requests creates them.
   const servesHttp = config.surfaces.some(surface => surface !== 'worker')
-  const show = async (created: FirstStart) =>
-    out.sayNow(firstBanner(server, created, await writeKeys(server, created, config)))
+  const show = async (created: FirstStart) => {
+    const keysFile = await writeKeys(server, created, config)
+    const text = firstBanner(server, created, keysFile)
+    if (keysFile === null) await out.sayNow(text)
+    else out.say(text)
+  }
   const { onFirstStart } = await import('../admin/first-start.ts')
   const isFirst = servesHttp && (await onFirstStart({ pool, secrets, actor: currentUser() }, show))
   if (!isFirst) out.say(banner(server))

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module'
+import { Writable } from 'node:stream'
 import { type DestinationStream, destination, type Logger, pino, stdSerializers } from 'pino'
 
 const CREDENTIAL_HEADERS = ['authorization', 'x-api-key', 'x-write-key', 'cookie', 'set-cookie']
@@ -20,7 +21,7 @@ export function openLogger(options: LoggerOptions & { to?: DestinationStream }):
         censor: '[redacted]',
       },
     },
-    options.to ?? (options.pretty ? prettyStream() : destination({ dest: STDERR, sync: true })),
+    options.to ?? (options.pretty ? prettyStream() : openStderr()),
   )
 }
 
@@ -40,10 +41,30 @@ function serializeError(error: unknown): unknown {
   return isTransient ? { type, message, ...(code && { code }) } : serialized
 }
 
+/**
+ * A line that cannot be written is dropped, for example while the disk of the log is full. The stream would keep the line and stop
+ * writing, so a new one replaces it.
+ */
+function openStderr(): DestinationStream {
+  const open = () =>
+    destination({ dest: STDERR, sync: true }).on('error', () => {
+      stream = open()
+    })
+  let stream = open()
+  return { write: line => stream.write(line) }
+}
+
 // Loaded only if a person reads the log.
 function prettyStream(): DestinationStream {
   const pretty = createRequire(import.meta.url)('pino-pretty') as typeof import('pino-pretty')
-  return pretty({ destination: STDERR, sync: true, colorize: process.stderr.isTTY === true })
+  const stderr = openStderr()
+  const lines = new Writable({
+    write(line, _, done) {
+      stderr.write(String(line))
+      done()
+    },
+  })
+  return pretty({ destination: lines, colorize: process.stderr.isTTY === true })
 }
 
 /** Removes the keys that some senders must put into the URL. */

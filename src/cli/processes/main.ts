@@ -3,13 +3,14 @@ import type { AddressInfo } from 'node:net'
 import { LogRefused } from '../../log/log.ts'
 import { startRuntime } from '../../runtime/runtime.ts'
 import { openLogger } from '../../telemetry/logging.ts'
-import { processOutput } from '../output.ts'
+import { processOutput, reportFailedOutput } from '../output.ts'
 import { closeInTime, dropRoot, limitHeapGrowth, STUCK_EXIT_CODE } from '../server-process.ts'
 import type { FromHttpProcess, HttpProcessData, ToHttpProcess } from './processes.ts'
 
 // A terminal sends these signals to every process. The primary process decides when this one stops.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined)
 limitHeapGrowth()
+reportFailedOutput()
 
 const [data] = (await once(process, 'message')) as [HttpProcessData]
 const { config, connection, logging } = data
