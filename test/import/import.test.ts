@@ -471,6 +471,7 @@ test('on a full disk, an export and an import with an errors file end with a mes
       `${errors} cannot be written: file too large.\nAccepted rows are stored. Run the same command again to continue.\n`,
     ],
   )
+  await server.settled()
   assert.equal((await get(tenant, '/v1/contacts/c1')).id, 'c1')
   const again = await kontor(...words, '--errors', errors)
   assert.deepEqual(counts(again), { read: 2, accepted: 0, duplicates: 1, rejected: 1 })
