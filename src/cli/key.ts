@@ -66,7 +66,7 @@ export function addKey(program: Command, out: Output): void {
           allowed_addresses: parseList(options.allowedAddresses),
           origins: parseList(options.origins),
           event_types: parseList(options.eventTypes),
-          rate_limit: options.rateLimit,
+          rate_limit: options.rateLimit === 'off' ? null : options.rateLimit,
           expires_at: options.expires,
         })
         out.json({ id, key, kind, scopes, tenant, ...(server && { server }), ...(role && { role }) })
@@ -107,8 +107,12 @@ export function addKey(program: Command, out: Output): void {
         'kontor key update key_4fTzQ9aXw2LmN8pB --rate-limit off',
       ),
     )
-    .action((id, { origins, eventTypes, rateLimit: rate_limit, ...options }) => {
-      const limits = { origins: parseListOrOff(origins), event_types: parseListOrOff(eventTypes), rate_limit }
+    .action((id, { origins, eventTypes, rateLimit, ...options }) => {
+      const limits = {
+        origins: parseListOrOff(origins),
+        event_types: parseListOrOff(eventTypes),
+        rate_limit: rateLimit === 'off' ? null : rateLimit,
+      }
       return printChange(options, out, admin => admin.keys.update(id, limits))
     })
   key

@@ -35,15 +35,25 @@ export const overlapOption = (what: string) =>
 type RateLimit = { events: number; per_seconds: number }
 
 export function parseRateLimit(text: string): RateLimit {
-  const [, events, seconds] = /^(\d{1,9})\/(\d{1,9})s?$/.exec(text.trim()) ?? []
-  if (events === undefined)
-    throw new InvalidArgumentError('Expected events/seconds, for example 100/60 for 100 events per minute.')
-  return { events: Number(events), per_seconds: Number(seconds) }
+  const limit = readRateLimit(text)
+  if (limit === null) throw new InvalidArgumentError(RATE_LIMIT_FORMAT)
+  return limit
 }
 
-/** `off` removes the limit. */
-export function parseRateLimitOrOff(text: string): RateLimit | null {
-  return text === 'off' ? null : parseRateLimit(text)
+/** `off` removes the limit. Commander replaces null with an empty string, so the command converts it. */
+export function parseRateLimitOrOff(text: string): RateLimit | 'off' {
+  if (text === 'off') return text
+  const limit = readRateLimit(text)
+  if (limit === null) throw new InvalidArgumentError(`${RATE_LIMIT_FORMAT} For no limit, use off.`)
+  return limit
+}
+
+const RATE_LIMIT_FORMAT = 'Expected events/seconds, both at least 1, for example 100/60 for 100 events per minute.'
+
+function readRateLimit(text: string): RateLimit | null {
+  const [, events, seconds] = /^(\d{1,9})\/(\d{1,9})s?$/.exec(text.trim()) ?? []
+  const limit = { events: Number(events), per_seconds: Number(seconds) }
+  return limit.events >= 1 && limit.per_seconds >= 1 ? limit : null
 }
 
 type Given = { value: string | undefined; file: string | undefined }

@@ -95,6 +95,27 @@ test('a key with a rate limit: a request is accepted whole or answered with 429,
   assert.equal((await send('/v1/batch', pages(20), neighbor)).status, 200)
 })
 
+test('the admin API rejects a rate limit of zero, of a key and of a source', async () => {
+  const { id } = await limitedKey({})
+  const source = await makeSource(server, {})
+  for (const rate_limit of [
+    { events: 0, per_seconds: 0 },
+    { events: 0, per_seconds: 1 },
+    { events: 1, per_seconds: 0 },
+  ])
+    for (const [method, path, body] of [
+      ['POST', '/admin/v1/keys', { tenant: server.tenant.id, kind: 'tracking' }],
+      ['PATCH', `/admin/v1/keys/${id}`, {}],
+      ['POST', '/admin/v1/sources', { tenant: server.tenant.id, type: 'webhook' }],
+      ['PATCH', `/admin/v1/sources/${source.id}`, {}],
+    ] as const) {
+      const given = text({ ...body, rate_limit })
+      const { status, body: problem } = await server.request(path, { method, key: adminKey, body: given })
+      assert.equal(status, 400, `${method} ${path}`)
+      assert.match(problem.errors[0].pointer, /^\/rate_limit/)
+    }
+})
+
 test('only tracking keys can have limits', async () => {
   for (const kind of ['private', 'admin']) {
     const body = text({ tenant: server.tenant.id, kind, origins: ['https://shop.example'] })

@@ -5,6 +5,7 @@ import { type Static, Type } from '../typebox.ts'
 const text = (maxLength: number) => Type.String({ minLength: 1, maxLength })
 const only = { additionalProperties: false }
 export const MAX_RATE_EVENTS = 100_000_000
+export const MAX_RATE_SECONDS = 86_400
 // Names separated by dots; a number is an index into a list.
 const path = Type.String({ maxLength: 200, pattern: '^[^.\\s][^.]*(\\.[^.]+)*$' })
 
@@ -63,7 +64,7 @@ export const SourceConfig = Type.Object({
   rate_limit: Type.Object(
     {
       events: Type.Integer({ minimum: 1, maximum: MAX_RATE_EVENTS }),
-      per_seconds: Type.Integer({ minimum: 1, maximum: 86_400 }),
+      per_seconds: Type.Integer({ minimum: 1, maximum: MAX_RATE_SECONDS }),
     },
     { ...only, title: 'RateLimit', description: 'Events per interval' },
   ),
