@@ -75,6 +75,7 @@ async function fill(tenant: TestTenant, mrr: number): Promise<void> {
   const paid = { amount_paid: mrr, amount_due: mrr, created_at: at, paid_at: at, updated_at: at }
   await hook('invoice.paid', { id: 'inv', ...invoice, ...paid })
   await hook('invoice.updated', { id: 'inv-2', ...invoice, ...paid, customer: 'cus-2' })
+  await hook('refund.created', { id: 're', invoice: 'inv', amount: 5, currency: 'EUR', created_at: at })
   await server.settled()
   await server.admin.accounts.merge(tenant.id, { account: 'cus-2', into: 'cus' })
 }
@@ -133,6 +134,14 @@ test('a role reads only its tenant through the views and writes nothing', async 
     const questions = [...guide.matchAll(/```sql\n([\s\S]*?)```/g)].map(match => match[1]!)
     assert.ok(questions.length >= 8)
     for (const question of questions) await client.query(question)
+    const byMonth = questions.find(question => question.includes('cash_by_day'))!
+    const { invoiced, collected } = await firstRow(byMonth)
+    const { body } = await server.request(
+      '/v1/subscriptions/cash?currency=EUR&from=2026-01-01&to=2026-01-31&interval=month',
+      { key: acme.privateKey },
+    )
+    assert.deepEqual([Number(invoiced), Number(collected)], [body.results[0].invoiced, body.results[0].collected])
+    assert.equal(body.results[0].collected, 29.5 + 29.5 - 5)
 
     const refused = async (sql: string, code = /^(42501|25006|0A000|2BP01|42P01|55000)$/) =>
       assert.rejects(client.query(sql), error => code.test((error as { code: string }).code), sql)
