@@ -7,6 +7,8 @@ export type Target = {
   privateKey: string
   trackingKey: string
   source: { path: string; token: string }
+  /** Stops the delivery. */
+  signal?: AbortSignal
 }
 
 /** `known`: the number of duplicates that the server reported. Duplicate tracking events are found later, during processing. */
@@ -20,7 +22,7 @@ const SINGLES_IN_FLIGHT = 128
 
 /** Sends a year through the public APIs. */
 export async function deliver(shop: Shop, target: Target, report: (line: string) => void): Promise<Delivery> {
-  const send = openSend(target.url)
+  const send = openSend(target)
   const delivery: Delivery = { sent: 0, known: 0 }
   const calls = shop.events.filter(({ route }) => route === 'cdp').map(({ body }) => body)
   const singles = shop.events.filter(({ route }) => route === 'native').map(({ body }) => body)
@@ -118,10 +120,11 @@ const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, m
  * Sends JSON and returns the JSON of the response. Retries temporary failures: no connection, 429, 5xx, and 401, because a server
  * may cache for up to two seconds that a key does not exist.
  */
-function openSend(url: string): Send {
+function openSend({ url, signal }: Target): Send {
   return async request => {
     for (let attempt = 1; ; attempt++) {
-      const { status, text, retryAfterS } = await post(url, request)
+      const { status, text, retryAfterS } = await post(url, request, signal)
+      signal?.throwIfAborted()
       if (status >= 200 && status < 300) return JSON.parse(text) as Record<string, unknown>
       const isTemporary = status === 0 || status === 429 || status >= 500 || (status === 401 && attempt < 10)
       if (!isTemporary || attempt === ATTEMPTS) throw new Refused(refusal(url, request, status, text))
@@ -132,7 +135,11 @@ function openSend(url: string): Send {
 
 type Answer = { status: number; text: string; retryAfterS: number | null }
 
-async function post(url: string, { path, key, body, method, idempotencyKey }: Request): Promise<Answer> {
+async function post(
+  url: string,
+  { path, key, body, method, idempotencyKey }: Request,
+  signal?: AbortSignal,
+): Promise<Answer> {
   try {
     const response = await fetch(url + path, {
       method: method ?? 'POST',
@@ -142,7 +149,7 @@ async function post(url: string, { path, key, body, method, idempotencyKey }: Re
         ...(idempotencyKey && { 'x-idempotency-key': idempotencyKey }),
       },
       body: JSON.stringify(body),
-      signal: AbortSignal.timeout(30_000),
+      signal: AbortSignal.any([AbortSignal.timeout(30_000), ...(signal ? [signal] : [])]),
     })
     const retryAfterS = Number(response.headers.get('retry-after') ?? Number.NaN)
     return {

@@ -262,11 +262,13 @@ export async function restore({
   log,
   backup,
   progress,
+  beforeCommit = () => {},
 }: {
   pool: pg.Pool
   log: Pick<Log, 'lag'>
   backup: Backup
   progress: Progress
+  beforeCommit?: () => void
 }): Promise<Restored> {
   rejectNewer(backup)
   const { header, footer } = backup
@@ -289,6 +291,7 @@ export async function restore({
     disabled.archive = await disableArchive(client, 'Restored from a backup.')
     disabled.destinations = await disableDestinations(client, 'Restored from a backup.')
     const known = new Set(tables.map(({ name }) => name))
+    beforeCommit()
     return header.tables.map(({ name }) => name).filter(name => !known.has(name))
   })
   // So that the first queries are planned with the actual sizes; autovacuum would do it later.

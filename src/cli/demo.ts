@@ -11,6 +11,7 @@ import { examples } from './options.ts'
 import type { Output } from './output.ts'
 import { type ReachedServer, reachServer, waitUntilApplied } from './running-server.ts'
 import { dataOption, type Session, urlOption, withNewDatabase } from './session.ts'
+import { Stopped, withStopSignal } from './stop.ts'
 
 const NOTES = `
 Sends products, contacts, orders, visits, subscriptions, invoices and refunds through the public APIs of the running server.
@@ -35,21 +36,32 @@ export function addDemo(program: Command, out: Output): void {
       'after',
       examples('kontor demo', 'kontor demo --tenant acme --seed 7', 'kontor demo --scale 10 --end 2025-12-31'),
     )
-    .action(options =>
-      withNewDatabase(options, out, async session => {
+    .action(async options => {
+      const demo = withNewDatabase(options, out, async session => {
         const target = await prepare(session, options)
-        const server = await reachServer({ config: session.config, url: options.url, out })
-        try {
-          await fill(session, target, server, out)
-        } catch (error) {
-          if (!(error instanceof Refused)) throw error
-          out.say(error.message)
-          out.exitCode = 1
-        } finally {
-          await server.close()
-        }
-      }),
-    )
+        const send = (signal: AbortSignal) => sendYear({ session, target, url: options.url, signal }, out)
+        await withStopSignal(send, () => out.say('Stopping.'))
+      })
+      await demo.catch(error => {
+        throw error instanceof Stopped ? new Stopped('Stopped. Run the same command again to continue.') : error
+      })
+    })
+}
+
+type Sending = { session: Session; target: DemoTenant; url: string | undefined; signal: AbortSignal }
+
+async function sendYear({ session, target, url, signal }: Sending, out: Output): Promise<void> {
+  const server = await reachServer({ config: session.config, url, out })
+  try {
+    await fill(session, { target, server, signal }, out)
+  } catch (error) {
+    if (signal.aborted) throw new Stopped()
+    if (!(error instanceof Refused)) throw error
+    out.say(error.message)
+    out.exitCode = 1
+  } finally {
+    await server.close()
+  }
 }
 
 type Shape = { tenant: string; seed: number; scale: number; end?: number | undefined }
@@ -134,14 +146,19 @@ async function findOrCreateSource(
   return [{ ...rotated, token: rotated.token! }, createYear({ seed, scale, end: knownEnd })]
 }
 
-async function fill(session: Session, target: DemoTenant, server: ReachedServer, out: Output): Promise<void> {
+async function fill(
+  session: Session,
+  { target, server, signal }: { target: DemoTenant; server: ReachedServer; signal: AbortSignal },
+  out: Output,
+): Promise<void> {
   const { tenant, privateKey, trackingKey, serverKey, source, year } = target
   const startedAt = performance.now()
   out.say(`Sending one year of demo data (until ${isoDate(year.end)}) to tenant ${JSON.stringify(tenant.name)}:`)
   const shop = shopYear(year)
   const keys = { privateKey: privateKey.key, trackingKey: serverKey.key }
-  const delivery = await deliver(shop, { url: server.url, ...keys, source }, out.say)
-  const isApplied = await waitUntilApplied(session, tenant.id, out)
+  const delivery = await deliver(shop, { url: server.url, ...keys, source, signal }, out.say)
+  const isApplied = await waitUntilApplied(session, tenant.id, signal, out)
+  signal.throwIfAborted()
   out.say(`Done in ${((performance.now() - startedAt) / 1000).toFixed(1)} s.`)
   out.json({
     tenant: tenant.id,

@@ -6,6 +6,7 @@ import { NotSent } from '../import/run.ts'
 import { LogRefused, LogUnavailable } from '../log/log.ts'
 import { isUnavailable } from '../postgres/database.ts'
 import { SchemaError } from '../postgres/migrate.ts'
+import { Stopped } from './stop.ts'
 
 /** Wrong arguments or options. */
 export class UsageError extends Error {
@@ -31,6 +32,7 @@ export function explain(
     return { words: [explainNotFound(error), ...errors].join('\n'), exitCode: error.kind === 'invalid' ? 2 : 1 }
   }
   if (error instanceof EmbeddedError) return { words: `${error.message}\n${DATABASE_HINT}`, exitCode: 1 }
+  if (error instanceof Stopped) return { words: error.message, exitCode: 1 }
   if (error instanceof FileError) return { words: error.message, exitCode: 1 }
   if (error instanceof NotSent) return { words: `${error.message}\n${RETRY_HINT}`, exitCode: 1 }
   if (error instanceof LogRefused || error instanceof LogUnavailable) return { words: error.message, exitCode: 1 }

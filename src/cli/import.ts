@@ -36,6 +36,7 @@ import { type Output, openProgressLine } from './output.ts'
 import { createErrorsFile } from './output-file.ts'
 import { reachServer, waitUntilApplied } from './running-server.ts'
 import { dataOption, type Session, tenantOption, urlOption, withDatabase } from './session.ts'
+import { withStopSignal } from './stop.ts'
 import {
   chooseNamespace,
   keyFileOption,
@@ -285,18 +286,16 @@ const SHOWN_REJECTIONS = 5
 export async function importFile(session: Session, wanted: FileImport, out: Output): Promise<void> {
   const startedAt = performance.now()
   const { id: tenant } = await session.admin.tenants.show(wanted.tenant)
-  const stopping = stopOnSignal(out)
-  try {
-    const plan = wanted.plan(stopping.signal)
+  const importUntil = async (signal: AbortSignal) => {
+    const plan = wanted.plan(signal)
     const run = (target: ImportOptions['target']) =>
-      runImport(buildImportOptions({ ...wanted, plan, tenant }, target, stopping.signal, out))
+      runImport(buildImportOptions({ ...wanted, plan, tenant }, target, signal, out))
     const totals = wanted.dryRun
       ? await run(null)
-      : await throughServer(session, { ...wanted, tenant }, run, stopping.signal, out)
+      : await throughServer(session, { ...wanted, tenant }, run, signal, out)
     printTotals(totals, { ...wanted, plan }, startedAt, out)
-  } finally {
-    stopping.end()
   }
+  await withStopSignal(importUntil, () => out.say('Stopping: waiting for requests in flight.'))
 }
 
 type Run = (target: ImportOptions['target']) => ReturnType<typeof runImport>
@@ -308,7 +307,7 @@ async function throughServer(session: Session, wanted: FileImport, run: Run, sig
     const { target, close } = await wanted.openTarget(session, wanted.tenant, send)
     try {
       const totals = await run(target)
-      if (totals.isWhole && !(await waitUntilApplied(session, wanted.tenant, out))) out.exitCode = 1
+      if (totals.isWhole && !(await waitUntilApplied(session, wanted.tenant, signal, out))) out.exitCode = 1
       return totals
     } finally {
       await close()
@@ -381,25 +380,6 @@ function printTotals(
   }
   out.json({ ...counts, seconds })
   if (counts.rejected > 0 || !isWhole) out.exitCode = 1
-}
-
-/** The first signal ends an import after the requests in flight. A second one exits immediately. */
-function stopOnSignal(out: Output): { signal: AbortSignal; end(): void } {
-  const controller = new AbortController()
-  const stop = () => {
-    if (controller.signal.aborted) process.exit(1)
-    out.say('Stopping: waiting for requests in flight.')
-    controller.abort()
-  }
-  process.on('SIGINT', stop)
-  process.on('SIGTERM', stop)
-  return {
-    signal: controller.signal,
-    end() {
-      process.off('SIGINT', stop)
-      process.off('SIGTERM', stop)
-    },
-  }
 }
 
 /** A file, how to read it, and the options that distinguish this import from other imports of the same file. */

@@ -11,8 +11,9 @@ import { isUnavailable } from '../postgres/database.ts'
 import { decodeBody, type RequestsView, type RequestView, readRequests } from '../reports/inbound-requests.ts'
 import { findSource } from '../store/inbound/sources.ts'
 import { examples } from './options.ts'
-import { createStopSignal, formatLine, type Output } from './output.ts'
+import { formatLine, type Output } from './output.ts'
 import { dataOption, withReadDatabase } from './session.ts'
+import { untilReaderStops } from './stop.ts'
 
 const NOTES = `
 Shows every request that the source accepts, including duplicates. With --forward, sends each request to the handler, one at a time
@@ -50,12 +51,11 @@ export function addListen(program: Command, out: Output): void {
         'KONTOR_URL=https://kontor.example.com KONTOR_KEY=private-… kontor listen src_4fTzQ9aXw2LmN8pB --json',
       ),
     )
-    .action((source, options) => listen(source, options as Options, out))
+    .action((source, options) => untilReaderStops(signal => listen(source, options as Options, signal, out)))
 }
 
 /** Handles one request at a time, which preserves their order. */
-async function listen(sourceId: string, options: Options, out: Output): Promise<void> {
-  const signal = createStopSignal()
+async function listen(sourceId: string, options: Options, signal: AbortSignal, out: Output): Promise<void> {
   const start: ListenStart = { sourceId, since: options.since ?? null, data: options.data }
   const target = options.forward ?? null
   const onReady = () =>

@@ -145,11 +145,3 @@ export function formatLine(at: Date, color: 'cyan' | 'green' | 'red', what: stri
 function printable(text: string): string {
   return text.replaceAll(/\p{Cc}/gu, ' ')
 }
-
-/** Aborts on Ctrl-C, or when the reader of the pipe closes it. */
-export function createStopSignal(): AbortSignal {
-  const stop = new AbortController()
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
-  process.stdout.once('error', () => stop.abort())
-  return stop.signal
-}

@@ -6,6 +6,7 @@ import { examples, jsonOption } from './options.ts'
 import type { Output } from './output.ts'
 import type { Place } from './remote.ts'
 import { chooseTenant, dataOption } from './session.ts'
+import { onStopByDefault } from './stop.ts'
 
 const NOTES = `
 Commands print their result on stdout and messages on stderr. Most results are JSON (one object, or an array for a list); on a terminal,
@@ -228,6 +229,8 @@ export async function runCommand(words: string[], out: Output): Promise<number> 
       out.asJson = (chosen.opts() as { json?: boolean }).json === true
       await setTenant(command, out)
     })
+  // For work that has nothing to clean up.
+  const endStop = onStopByDefault(() => process.exit(1))
   try {
     const [first, ...rest] = words
     await program.parseAsync(first === 'help' ? [...rest, '--help'] : words, { from: 'user' })
@@ -239,6 +242,8 @@ export async function runCommand(words: string[], out: Output): Promise<number> 
     out.say(explained.words)
     if (explained.exitCode === 2 && command) out.say(usageHint(command))
     return explained.exitCode
+  } finally {
+    endStop()
   }
 }
 

@@ -10,6 +10,7 @@ import { type Config, readConfig } from '../config/config.ts'
 import { examples } from './options.ts'
 import { type Output, reportProgress } from './output.ts'
 import { dataOption, withBareDatabase } from './session.ts'
+import { onStop, Stopped } from './stop.ts'
 
 const NOTES = `
 Prints the same object as \`kontor backup\`, and "waiting": the number of accepted entries that Kontor processes when it starts.
@@ -34,6 +35,7 @@ export function addRestore(program: Command, out: Output): void {
     )
     .action(async ({ from, ...options }) => {
       const backup = await openBackup(resolve(from))
+      let endStop = () => {}
       try {
         rejectNewer(backup)
         await rejectForeignDirectory(options)
@@ -42,13 +44,21 @@ export function addRestore(program: Command, out: Output): void {
             ...{ pool, log },
             backup,
             progress: reportProgress(out, 'Read'),
+            // The rest takes seconds, and stores the secret key.
+            beforeCommit() {
+              endStop = onStop(() => out.say('The data is restored. The command is about to end.'))
+            },
           })
           for (const name of leftOut) out.say(`Skipped table ${JSON.stringify(name)}: it does not belong to Kontor.`)
           reportDisabled(disabled, out)
           await restoreSecrets({ backup, pool, config, out })
           out.json(restored)
         })
+      } catch (error) {
+        if (!(error instanceof Stopped)) throw error
+        throw new Stopped('The restore was stopped. Nothing was changed, and you can run the same command again.')
       } finally {
+        endStop()
         await backup.close()
       }
     })

@@ -85,9 +85,14 @@ const CLOCK_SKEW_MS = 1_000
 
 /**
  * Waits until every entry of the tenant accepted so far is applied, or failed and will be retried. Returns false if there is
- * no progress for 60 s.
+ * no progress for 60 s, or if the command is stopped.
  */
-export async function waitUntilApplied({ pool, log }: Session, tenant: string, out: Output): Promise<boolean> {
+export async function waitUntilApplied(
+  { pool, log }: Session,
+  tenant: string,
+  signal: AbortSignal,
+  out: Output,
+): Promise<boolean> {
   const tenantId = parseTenantId(tenant)!
   const sentBy = new Date((await databaseNow(pool)).getTime() + CLOCK_SKEW_MS)
   let [fewest, movedAt] = [Number.POSITIVE_INFINITY, performance.now()]
@@ -96,6 +101,10 @@ export async function waitUntilApplied({ pool, log }: Session, tenant: string, o
     const unread = (await log.unread(tenantId, sentBy)).entries
     const entries = unread + (await countDeferred(pool, tenantId, sentBy))
     if (entries === 0) return true
+    if (signal.aborted) {
+      out.say(`Stopped while ${entries} accepted entries wait. A running server processes them.`)
+      return false
+    }
     if (entries < fewest) [fewest, movedAt] = [entries, performance.now()]
     if (performance.now() - movedAt > MAX_STALL_MS) {
       out.say(

@@ -5,12 +5,8 @@ import { setFlagsFromString } from 'node:v8'
 import { type Account, findAccount, inaccessiblePart, isRoot } from '../../embedded-postgres/account.ts'
 import { withExplanation } from '../../embedded-postgres/error.ts'
 import { createDirectories } from '../../embedded-postgres/files.ts'
-import { isRunByNpm } from '../config/config.ts'
 import type { Output } from './output.ts'
-
-// Ctrl-C on a terminal reaches this process twice within milliseconds: directly, and through npm.
-const ECHO_MS = 500
-const POLL_PARENT_MS = 500
+import { onStop } from './stop.ts'
 
 /** The exit code of a server that had to abort work when it stopped. */
 export const STUCK_EXIT_CODE = 3
@@ -45,39 +41,17 @@ function sayAborted(drainMs: number, out: Output): void {
   )
 }
 
-/** Resolves with the first stop signal. A later one exits immediately. */
+/** Resolves with the first request to stop. A second signal exits immediately. */
 export function waitForStopSignal(out: Output): Promise<void> {
   return new Promise(resolve => {
-    let first: number | null = null
-    const stop = (why: string) => {
-      const now = performance.now()
-      if (first === null) {
-        first = now
+    onStop(
+      why => {
         out.say(`\nStopping (${why}): completing requests in flight. A second signal stops immediately.`)
         resolve()
-      } else if (now - first > ECHO_MS) {
-        out.say('Stopped immediately. Acknowledged data is safe. Kontor processes it after the restart.')
-        process.exit(1)
-      }
-    }
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
-    // After a signal, npm exits before this process. That is not a second signal.
-    if (isRunByNpm()) whenOrphaned(() => first ?? stop('npm has ended'))
-    // The caller knows only the process id of bin/kontor.mjs. If that process is gone, the caller cannot stop this one.
-    process.once('disconnect', () => first ?? stop('the kontor command has ended'))
-    process.channel?.unref()
+      },
+      () => out.say('Stopped immediately. Acknowledged data is safe. Kontor processes it after the restart.'),
+    )
   })
-}
-
-/** npm forwards a signal only to the shell that it started, and the shell exits without forwarding it. */
-function whenOrphaned(notify: () => void): void {
-  const parent = process.ppid
-  const polling = setInterval(() => {
-    if (process.ppid === parent) return
-    clearInterval(polling)
-    notify()
-  }, POLL_PARENT_MS)
-  polling.unref()
 }
 
 /**

@@ -17,6 +17,7 @@ import { UsageError } from './errors.ts'
 import type { Output } from './output.ts'
 import { emptyDataDir, findRemote, type Place, readDigestPreview, remoteAdmin, requireLocal } from './remote.ts'
 import { readServerFile } from './server-file.ts'
+import { onStopByDefault, Stopped } from './stop.ts'
 
 /** For commands that use the database. */
 export const dataOption = () => new Option('--data <directory>', 'data directory (default: KONTOR_DATA_DIR, or ./data)')
@@ -55,17 +56,71 @@ export async function withBareDatabase<T>(
 ): Promise<T> {
   await requireLocal(options)
   const config = readConfig(undefined, { dataDir: options.data })
-  const embedded = config.databaseUrl === null ? await joinEmbedded(config, out) : null
-  const connection = embedded?.connection ?? { url: config.databaseUrl! }
-  const pool = openPool({ connection, max: 2, name: 'kontor command', onError: () => {} })
-  const { log, close } = await openLog({ pool, nats: toNatsSettings(config), name: 'kontor command' })
+  const stopping = new AbortController()
+  const endStop = onStopByDefault(() => stopping.abort())
   try {
-    return await work({ pool, connection, config, log })
+    return await withConnections(config, stopping.signal, out, work)
+  } catch (error) {
+    throw stopping.signal.aborted ? new Stopped('Stopped before the command was complete.') : error
   } finally {
-    await close()
-    await pool.end()
+    endStop()
+  }
+}
+
+async function withConnections<T>(
+  config: Config,
+  stopping: AbortSignal,
+  out: Output,
+  work: (database: Database) => Promise<T>,
+): Promise<T> {
+  const embedded = config.databaseUrl === null ? await joinEmbedded(config, out) : null
+  try {
+    stopping.throwIfAborted()
+    const connection = embedded?.connection ?? { url: config.databaseUrl! }
+    const pool = openPool({ connection, max: 2, name: 'kontor command', onError: () => {} })
+    const endPool = endOnStop(pool, stopping)
+    let unwinding: NodeJS.Timeout | undefined
+    stopping.addEventListener('abort', () => {
+      unwinding = setTimeout(() => abandonWork(embedded, out), MAX_UNWIND_MS)
+    })
+    const { log, close } = await openLog({ pool, nats: toNatsSettings(config), name: 'kontor command' })
+    try {
+      return await work({ pool, connection, config, log })
+    } finally {
+      clearTimeout(unwinding)
+      await close()
+      await endPool()
+    }
+  } finally {
     await embedded?.stop()
   }
+}
+
+// Longer than it takes to delete unfinished files.
+const MAX_UNWIND_MS = 5_000
+
+/** When the command must stop, its connections end: statements fail, and so does the work. Returns a function that ends the pool. */
+function endOnStop(pool: pg.Pool, stopping: AbortSignal): () => Promise<void> {
+  const clients = new Set<pg.Client>()
+  pool.on('connect', client => clients.add(client as pg.Client))
+  pool.on('remove', client => clients.delete(client as pg.Client))
+  let ended: Promise<void> | undefined
+  const end = () => {
+    ended ??= pool.end()
+    return ended
+  }
+  stopping.addEventListener('abort', () => {
+    void end()
+    for (const client of clients) client.end().catch(() => {})
+  })
+  return end
+}
+
+/** For work that does not notice that its connections have ended, such as output that no one reads. */
+async function abandonWork(embedded: Embedded | null, out: Output): Promise<never> {
+  await embedded?.stop().catch(({ message }: Error) => out.say(message))
+  await out.sayNow('Stopped before the command was complete.').catch(() => {})
+  return process.exit(1)
 }
 
 /** Also migrates the schema: for commands that change something. */

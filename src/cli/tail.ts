@@ -7,8 +7,9 @@ import { type ConversionRow, listConversions } from '../store/conversions/conver
 import { type EventRow, listEvents } from '../store/events/events.ts'
 import { conversionText, eventText, plainNumber } from '../store/export/row-texts.ts'
 import { examples } from './options.ts'
-import { createStopSignal, formatLine, type Output } from './output.ts'
+import { formatLine, type Output } from './output.ts'
 import { currentUser, dataOption, type Session, withReadDatabase } from './session.ts'
+import { untilReaderStops } from './stop.ts'
 
 const NOTES = `
 Prints one line per item on a terminal, and one JSON object per line in a pipe, with the fields of the API. Press Ctrl-C to stop.
@@ -51,10 +52,12 @@ export function addTail(program: Command, out: Output): void {
         }
         const newest = () => source(Math.max(NEWEST, options.last))
         let isFirst = true
-        for await (const lines of followNewest({ newest, signal: createStopSignal() })) {
-          print(isFirst ? lines.slice(lines.length - Math.min(options.last, lines.length)) : lines)
-          isFirst = false
-        }
+        await untilReaderStops(async signal => {
+          for await (const lines of followNewest({ newest, signal })) {
+            print(isFirst ? lines.slice(lines.length - Math.min(options.last, lines.length)) : lines)
+            isFirst = false
+          }
+        })
       }),
     )
 }
