@@ -417,7 +417,9 @@ export async function planImport(
     format === 'csv' || preset !== null || delimiter !== undefined || (format === undefined && /\.csv$/i.test(file))
   const isJson = format === 'ndjson' || (format === undefined && /\.(ndjson|jsonl|json)$/i.test(file))
   const chunks = input.chunks()
-  const rows = isCsv ? csvRows(chunks, check, delimiter) : isJson ? ndjsonRows(chunks) : detectRows(chunks, check)
+  // A preset and a map read only the columns that they name.
+  const csv = { delimiter, ignoresUnnamed: preset !== null || mapping !== null }
+  const rows = isCsv ? csvRows(chunks, check, csv) : isJson ? ndjsonRows(chunks) : detectRows(chunks, check, csv)
   return {
     input,
     rows: () => rows,
@@ -439,6 +441,7 @@ function createReading(table: Table, { preset, mapping, input }: ReadOptions & {
 async function* detectRows(
   chunks: AsyncGenerator<string>,
   check: (columns: string[]) => void,
+  csv: { ignoresUnnamed: boolean },
 ): AsyncGenerator<(Row | Rejection)[]> {
   const first = await chunks.next()
   const begin = first.done ? '' : first.value
@@ -446,7 +449,7 @@ async function* detectRows(
     yield begin
     yield* chunks
   }
-  yield* begin.trimStart().startsWith('{') ? ndjsonRows(all()) : csvRows(all(), check)
+  yield* begin.trimStart().startsWith('{') ? ndjsonRows(all()) : csvRows(all(), check, csv)
 }
 
 const WITHOUT_TIMES =

@@ -55,12 +55,13 @@ type Parsed = { record: string[]; raw: string }
 
 /**
  * Reads the rows of a CSV file; the first line names the columns. An empty cell omits its field. Stray quotes belong to their
- * cell. A row whose number of cells differs from the number of columns is rejected.
+ * cell. A row whose number of cells differs from the number of columns is rejected. So is a row with a value in a column without a name,
+ * unless `ignoresUnnamed`.
  */
 export async function* csvRows(
   chunks: AsyncIterable<string>,
   checkHeader: (columns: string[]) => void,
-  delimiter = ',',
+  { delimiter = ',', ignoresUnnamed = false }: { delimiter?: string | undefined; ignoresUnnamed?: boolean } = {},
 ): AsyncGenerator<(Row | Rejection)[]> {
   const parser = parse({
     delimiter,
@@ -78,7 +79,7 @@ export async function* csvRows(
   parser.on('error', error => {
     failure = error
   })
-  const rows = createRowReader(checkHeader)
+  const rows = createRowReader(checkHeader, ignoresUnnamed)
   const take = () => {
     const taken = rows.of(parsed)
     parsed = []
@@ -95,7 +96,7 @@ export async function* csvRows(
   if (!rows.hasHeader()) throw new FileError('The file is empty. Its first line must name the columns.')
 }
 
-function createRowReader(checkHeader: (columns: string[]) => void) {
+function createRowReader(checkHeader: (columns: string[]) => void, ignoresUnnamed: boolean) {
   let columns: string[] | null = null
   let line = 1
 
@@ -114,6 +115,9 @@ function createRowReader(checkHeader: (columns: string[]) => void) {
         column: null,
         reason: `has ${record.length} cells, but the file has ${columns.length} columns`,
       }
+    const unnamed = columns.findIndex((name, i) => name === '' && record[i]!.trim() !== '')
+    if (unnamed >= 0 && !ignoresUnnamed)
+      return { line: begin, column: null, reason: `has a value in column ${unnamed + 1}, which has no name` }
     return { line: begin, cells: toCells(columns, record) }
   }
 

@@ -107,6 +107,24 @@ test('invalid rows are rejected with their line, and the others are imported', a
   assert.ok(rejected.every(({ reason }) => typeof reason === 'string' && reason !== ''))
 })
 
+test('a value in a column without a name rejects its row, unless a map names the columns; an empty column is ignored', async t => {
+  const tenant = await server.anotherTenant('unnamed')
+  for (const [table, header, row] of [
+    ['products', 'id,sourceUpdatedAt,sku', '1,2026-01-01,A'],
+    ['contacts', 'id,sourceUpdatedAt,email', '1,2026-01-01,a@b.example'],
+    ['orders', 'id,sourceUpdatedAt,note', '1,2026-01-01,a'],
+    ['events', 'event_type,visitor,occurred_at', 'signup,v1,2026-01-01'],
+  ] as const) {
+    const run = await imported(t, tenant, table, `${header},\n${row},\n${row}, \n${row},lost\n`, '--dry-run')
+    assert.deepEqual(counts(run), { read: 3, accepted: 2, duplicates: 0, rejected: 1 })
+    assert.match(run.err, /^Line 4: has a value in column 4, which has no name$/m)
+  }
+  const map = join(await temporaryDirectory(t), 'map.json')
+  await writeFile(map, '{"id": "id", "sourceUpdatedAt": "now", "data": {"sku": "sku"}}')
+  const mapped = await imported(t, tenant, 'products', ',id,sku\n0,1,A\n', '--map', map)
+  assert.deepEqual(counts(mapped), { read: 1, accepted: 1, duplicates: 0, rejected: 0 }, mapped.err)
+})
+
 test('a row of another type is rejected, and the reason does not repeat the column', async t => {
   const tenant = await server.anotherTenant('other types')
   const body = (entityType: string, id: string) =>
