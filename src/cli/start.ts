@@ -31,8 +31,8 @@ const NOTES = `
 When Kontor starts for the first time, it creates the tenant "default" with keys, and prints them once. Without a
 terminal, it writes them to the file \`keys\` in the data directory instead. Only the owner of the file can read it.
 If your own PostgreSQL is unavailable, the server waits for it up to KONTOR_START_TIMEOUT (default: 60s), then exits.
-On SIGINT or SIGTERM, the server completes the requests in flight and stops. If the shutdown takes longer than twice
-KONTOR_DRAIN_TIMEOUT, the server aborts it and exits with code 3. On a second signal, the server exits immediately.
+On SIGINT, SIGTERM or SIGHUP, the server completes the requests in flight and stops. If the shutdown takes longer than
+twice KONTOR_DRAIN_TIMEOUT, the server aborts it and exits with code 3. On a second signal, the server exits immediately.
 All other settings are environment variables: see docs/configuration.md and \`kontor check-config\`.`
 
 const SURFACES =

@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { writeFile } from 'node:fs/promises'
+import { after, test } from 'node:test'
 import { joinCluster } from '../../embedded-postgres/cluster.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { LOCKS, lock } from '../../src/postgres/locks.ts'
 import { findPostmasterIn } from '../embedded-postgres/directories.ts'
 import { eventually } from '../eventually.ts'
+import { sharedServer } from '../server.ts'
 import { hears, kontor, startKontor, stop, temporaryDirectory } from './kontor.ts'
+
+const server = await sharedServer()
+after(() => server.close())
 
 async function run(...words: string[]): Promise<string> {
   const { code, out, err } = await kontor(...words)
@@ -67,4 +72,34 @@ test('a stopped demo stops PostgreSQL, and the same command continues', async t 
   assert.equal(await findPostmasterIn(dataDir), null)
   const again = startKontor(t, words, {})
   assert.equal(await again.ended, 0, again.err())
+})
+
+test('a closed terminal stops a command like SIGTERM, and an import revokes its key', async t => {
+  const dataDir = `${await temporaryDirectory(t)}/data`
+  await run('tenant', 'create', 'acme', '--data', dataDir)
+  const tail = startKontor(t, ['tail', '--tenant', 'acme', '--data', dataDir], {})
+  await eventually('PostgreSQL to start', () => findPostmasterIn(dataDir))
+  tail.child.kill('SIGHUP')
+  await tail.ended
+  assert.equal(tail.child.signalCode, null)
+  assert.equal(await findPostmasterIn(dataDir), null)
+
+  const tenant = await server.anotherTenant('closed')
+  const keys = async () => (await server.admin.keys.list(tenant.id)).filter(key => key.revoked_at === null)
+  const before = await keys()
+  const file = `${dataDir}/contacts.csv`
+  await writeFile(
+    file,
+    `id,sourceUpdatedAt\n${Array.from({ length: 50_000 }, (_, i) => `c-${i},2026-01-31T12:00:00Z`).join('\n')}\n`,
+  )
+  const words = ['import', 'contacts', file, '--tenant', tenant.id, '--url', server.url]
+  const importing = startKontor(t, words, { DATABASE_URL: server.databaseUrl })
+  await eventually('the key of the import', async () => {
+    assert.equal(importing.child.exitCode, null, importing.err())
+    return (await keys()).length > before.length
+  })
+  importing.child.kill('SIGHUP')
+  assert.equal(await importing.ended, 1)
+  assert.match(importing.err(), /Run the same command again to continue/)
+  assert.deepEqual(await keys(), before)
 })

@@ -8,7 +8,7 @@ import { closeInTime, dropRoot, limitHeapGrowth, STUCK_EXIT_CODE } from '../serv
 import type { FromHttpProcess, HttpProcessData, ToHttpProcess } from './processes.ts'
 
 // A terminal sends these signals to every process. The primary process decides when this one stops.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined)
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
 limitHeapGrowth()
 reportFailedOutput()
 
