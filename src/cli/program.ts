@@ -261,6 +261,11 @@ function nameField(field: string, command: Command | undefined): string {
 
 /** Commander takes the next word as the value, even if it is an option: `--data --port 80` would create a directory `--port`. */
 function rejectMissingValues(command: Command, words: string[]): void {
+  for (const [index, word] of command.args.entries()) {
+    // The last argument may take several words.
+    const argument = command.registeredArguments[index] ?? command.registeredArguments.at(-1)
+    if (word === '' && argument) command.error(`error: command-argument '${argument.name()}' empty`)
+  }
   for (const option of command.options) {
     const value = command.getOptionValue(option.attributeName())
     if (typeof value !== 'string') continue
@@ -278,6 +283,7 @@ const USAGE_ERRORS: [message: RegExp, sentence: string][] = [
   [/^option '([^']+)' argument '([^']*)' is invalid\. /, 'Invalid value "$2" for $1. '],
   [/^command-argument value '([^']*)'[ a-z]+'([^']+)'\. /, 'Invalid value "$1" for <$2>. '],
   [/^option '([^']+)' argument missing$/, 'The option $1 needs a value.'],
+  [/^command-argument '([^']+)' empty$/, 'The argument <$1> must not be empty.'],
   [/^required option '([^']+)' not specified$/, 'The option $1 is required.'],
   [/^missing required argument '([^']+)'$/, 'The argument <$1> is required.'],
   [/^unknown (option|command) '([^']*)'(?:\n\(([^)]*)\))?$/, 'Unknown $1: $2. $3'],

@@ -31,6 +31,7 @@ export async function openInput(
   if (file === '-') return { path: null, bytes: null, time: now, readBytes, chunks: () => decode(process.stdin) }
   const path = resolve(file)
   const found = await stat(path).catch(() => null)
+  if (found?.isDirectory()) throw new FileError(`${path} is a directory. Specify a file.`)
   if (found && !found.isFile())
     throw new FileError(`${path} is not a regular file. Pipe its contents in, and use - as the file name.`)
   if (!found) throw new FileError(`No such file: ${path}.`)

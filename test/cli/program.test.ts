@@ -151,6 +151,11 @@ const misuses: [words: string[], says: RegExp][] = [
   [['key', 'create', '--kind'], /^The option --kind <kind> needs a value\.$/m],
   [['tenant', 'list', '--data', '--help-me'], /^The option --data <directory> needs a value\.$/m],
   [['tenant', 'list', '--data='], /^The option --data <directory> needs a value\.$/m],
+  [['import', 'contacts', ''], /^The argument <file> must not be empty\.$/m],
+  [['import', 'stripe', '', '--as-of', '2026-01-31'], /^The argument <file> must not be empty\.$/m],
+  [['data', 'remove', '', '--yes'], /^The argument <name> must not be empty\.$/m],
+  [['tenant', 'create', ''], /^The argument <name> must not be empty\.$/m],
+  [['policy', 'set', 'a=b', '', '--tenant', 'a'], /^The argument <name=value> must not be empty\.$/m],
   [['key', 'list'], /either --tenant or --admin/],
   [['key', 'list', '--admin=yes'], /^Unknown option: --admin=yes\.$/m],
   [['tenant', 'create'], /^The argument <name> is required\.$/m],
@@ -174,7 +179,7 @@ for (const [words, says] of misuses)
   })
 
 test('only listed databases can be removed', async () => {
-  for (const name of ['..', '.', '', '14b765a161112d47/data', '\0']) {
+  for (const name of ['..', '.', '14b765a161112d47/data', '\0']) {
     const { code, out, err } = await kontor('data', 'remove', name, '--yes')
     assert.deepEqual([code, out], [1, ''])
     assert.match(err, /No such database|as root/)

@@ -191,8 +191,8 @@ test('the errors file contains no spreadsheet formulas, and a directory is rejec
   assert.equal(run.code, 1)
   const [, row] = (await readFile(errors, 'utf8')).split('\r\n')
   assert.match(row!, /^2,'=1\+1,"is not a number/)
-  const { err } = await kontor('import', 'products', map.replace(/[^/]+$/, ''), '--tenant', tenant.name)
-  assert.match(err, /is not a regular file\. Pipe its contents in/)
+  const { code, err } = await kontor('import', 'products', dirname(map), '--tenant', tenant.name)
+  assert.deepEqual([code, err], [1, `${dirname(map)} is a directory. Specify a file.\n`])
 })
 
 test('if a proxy rejects large bodies, the import sends smaller ones', async t => {
