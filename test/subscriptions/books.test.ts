@@ -243,14 +243,22 @@ test('a policy, another time zone and a new acquisition source do not change a c
 test('an erasure removes the person from closed months and keeps the sums', async () => {
   const tenant = await server.anotherTenant('erased')
   const email = 'Grace@Example.com'
-  const grace = { ...january, customer: null, customer_name: 'Grace Hopper', customer_email: email }
+  const metadata = { office: 'hopper' }
+  const grace = { ...january, customer: null, customer_name: 'Grace Hopper', customer_email: email, metadata }
   await send(server, [...SHOP, created('g', grace)], tenant)
   const then = await figuresOf(tenant)
+  const offices = async (query: ReportQuery) => {
+    const { mrr, results } = await reportOf(server, 'breakdown', { ...query, by: 'metadata.office' }, tenant)
+    return [mrr, results.map((row: Body) => row.metadata)]
+  }
+  assert.deepEqual(await offices(march), [then.mrr, ['unknown', 'hopper']])
   await close(tenant)
   await send(server, [updated('g', { ...grace, updated_at: at('2025-03-02'), items: [item(11)] })], tenant)
   await anonymizeBilling(server.pool, Number(tenant.id.slice(4)), { customers: [], emails: [email.toLowerCase()] })
   const now = await figuresOf(tenant, asClosed)
   assert.deepEqual([now.mrr, now.movements, now.rates, now.days], [then.mrr, then.movements, then.rates, then.days])
+  assert.deepEqual(await offices(asClosed), [then.mrr, ['unknown']])
+  assert.deepEqual((await offices(march))[1], ['unknown'])
   const { rows } = await server.pool.query(
     `select a::text from billing_closed_accounts a where tenant_id = $1
      union all select r::text from billing_restatements r where tenant_id = $1`,

@@ -245,7 +245,7 @@ export async function countRestatements(db: Db, tenantId: number): Promise<Map<n
 const KEPT_OWN_ACCOUNT = `coalesce(s.segment ->> 'customer', s.segment ->> 'customerEmail', s.segment ->> 'subscriptionId')`
 
 /**
- * Removes names and e-mail addresses of these subscriptions and accounts from `kept`, accounts that were kept. Amounts stay.
+ * Removes names, e-mail addresses and metadata of these subscriptions and accounts from `kept`, accounts that were kept. Amounts stay.
  */
 export async function eraseKeptNames(
   db: Db,
@@ -255,9 +255,9 @@ export async function eraseKeptNames(
   await queryPrepared(
     db,
     `update billing_closed_accounts set segments = (
-       select coalesce(json_agg(s.segment || case
+       select coalesce(json_agg(case
          when s.segment ->> 'subscriptionId' = any($4) or ${KEPT_OWN_ACCOUNT} = any($3)
-         then '{"customerName": null, "customerEmail": null}'::jsonb else '{}' end order by s.n), '[]')
+         then (s.segment - 'metadata') || '{"customerName": null, "customerEmail": null}' else s.segment end order by s.n), '[]')
        from jsonb_array_elements(segments::jsonb) with ordinality as s (segment, n))
      where tenant_id = $1 and account = any($2)`,
     [tenantId, kept, accounts, subscriptions],
