@@ -80,6 +80,8 @@ function listen(): void {
   // The caller knows only the process id of bin/kontor.mjs. If that process is gone, the caller cannot stop this one.
   process.once('disconnect', onDisconnect)
   process.channel?.unref()
+  // It ended before this listener was added.
+  if (process.connected === false) setImmediate(onDisconnect)
 }
 
 function unlisten(): void {

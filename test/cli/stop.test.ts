@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { joinCluster } from '../../embedded-postgres/cluster.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { LOCKS, lock } from '../../src/postgres/locks.ts'
 import { findPostmasterIn } from '../embedded-postgres/directories.ts'
 import { eventually } from '../eventually.ts'
 import { sharedServer } from '../server.ts'
-import { hears, kontor, startKontor, stop, temporaryDirectory } from './kontor.ts'
+import { hears, kontor, startKontor, startProgram, stop, temporaryDirectory } from './kontor.ts'
+
+const bin = fileURLToPath(new URL('../../bin/kontor.mjs', import.meta.url))
 
 const server = await sharedServer()
 after(() => server.close())
@@ -102,4 +105,15 @@ test('a closed terminal stops a command like SIGTERM, and an import revokes its 
   assert.equal(await importing.ended, 1)
   assert.match(importing.err(), /Run the same command again to continue/)
   assert.deepEqual(await keys(), before)
+})
+
+test('a command stops PostgreSQL when the kontor command that started it is killed', async t => {
+  const dataDir = `${await temporaryDirectory(t)}/data`
+  await run('tenant', 'create', 'acme', '--data', dataDir)
+  const command = startProgram(t, process.execPath, [bin, 'tail', '--tenant', 'acme', '--data', dataDir], {})
+  await eventually('PostgreSQL to start', () => findPostmasterIn(dataDir))
+  command.child.kill('SIGKILL')
+  // Its pipes close when the process that it started has ended.
+  await command.ended
+  assert.equal(await findPostmasterIn(dataDir), null)
 })
