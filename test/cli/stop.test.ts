@@ -110,7 +110,9 @@ test('a closed terminal stops a command like SIGTERM, and an import revokes its 
 test('a command stops PostgreSQL when the kontor command that started it is killed', async t => {
   const dataDir = `${await temporaryDirectory(t)}/data`
   await run('tenant', 'create', 'acme', '--data', dataDir)
-  const command = startProgram(t, process.execPath, [bin, 'tail', '--tenant', 'acme', '--data', dataDir], {})
+  // Under npm, the command would also watch its parent process.
+  const words = ['-u', 'npm_lifecycle_event', process.execPath, bin, 'tail', '--tenant', 'acme', '--data', dataDir]
+  const command = startProgram(t, 'env', words, {})
   await eventually('PostgreSQL to start', () => findPostmasterIn(dataDir))
   command.child.kill('SIGKILL')
   // Its pipes close when the process that it started has ended.
