@@ -53,9 +53,10 @@ export function fileErrorReason({ message }: Error): string {
   return /^[A-Z]+: (.*?), \w+/.exec(message)?.[1] ?? message
 }
 
-/** For `catch`: a file that cannot be used, with the reason of the operating system. */
-export function fileError(what: 'written' | 'read', path: string) {
+/** For `catch`: a file that cannot be used, with the reason of the operating system. `hint`: what to do about it. */
+export function fileError(what: 'written' | 'read', path: string, hint?: string) {
   return (error: Error): never => {
-    throw new AdminError('conflict', 'file_unusable', `${path} cannot be ${what}: ${fileErrorReason(error)}.`)
+    const message = `${path} cannot be ${what}: ${fileErrorReason(error)}.`
+    throw new AdminError('conflict', 'file_unusable', hint ? `${message}\n${hint}` : message)
   }
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type FileHandle, open, rename, rm } from 'node:fs/promises'
+import { open, rename, rm } from 'node:fs/promises'
 import { fileError } from './error.ts'
 
 /** A file that has another name until it is complete. Until then, an existing file at its path is kept. */
@@ -20,7 +20,8 @@ export async function createPartialFile(path: string): Promise<PartialFile> {
   const partial = `${path}.${randomBytes(4).toString('hex')}.partial`
   const file = await open(partial, 'wx', 0o600).catch(rejectWith)
   return {
-    write: bytes => writeAll(file, bytes).catch(rejectWith),
+    // Unlike `write`, it repeats a write that stored only some of the bytes.
+    write: bytes => file.writeFile(bytes).catch(rejectWith),
     async publish() {
       await file.sync().catch(rejectWith)
       await file.close().catch(rejectWith)
@@ -31,9 +32,4 @@ export async function createPartialFile(path: string): Promise<PartialFile> {
       await rm(partial, { force: true })
     },
   }
-}
-
-/** A write may write fewer bytes than given. */
-async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
-  for (let done = 0; done < bytes.length; ) done += (await file.write(bytes, done)).bytesWritten
 }

@@ -28,7 +28,7 @@ export function addEvents(program: Command, out: Output): void {
       'delete events received at or after this time, for example 2026-01-31 or 2026-01-31T09:30:00Z',
     )
     .option('--until <time>', `delete events received before this time (default: no limit); ${END_OF_DAY}`)
-    .option('--dry-run', 'only count the events, and the sales and links that would be derived again')
+    .option('--dry-run', 'only count what would be deleted or changed')
     .addOption(dataOption())
     .addHelpText('after', PURGE_NOTES)
     .addHelpText(

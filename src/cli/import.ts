@@ -1,6 +1,6 @@
 import { basename, join } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
-import { AdminError, fileErrorReason } from '../admin/error.ts'
+import { fileError, fileErrorReason } from '../admin/error.ts'
 import type { EntityType } from '../domain/records/records.ts'
 import { parseTenantId } from '../domain/tenants/tenants.ts'
 import { CLOCKS_APART_MS, DAY_MS, parseTimestamp, TIME_FORMAT } from '../domain/time.ts'
@@ -336,14 +336,7 @@ function buildImportOptions(
       out.say(`The progress file ${file} cannot be written: ${fileErrorReason(error)}. ${WITHOUT_PROGRESS}`),
     ),
     errors: from =>
-      openErrorsFile(errors ?? null, from, error => {
-        const hint = dryRun ? '' : `\n${RETRY_HINT}`
-        throw new AdminError(
-          'conflict',
-          'file_unusable',
-          `${errors} cannot be written: ${fileErrorReason(error)}.${hint}`,
-        )
-      }),
+      openErrorsFile(errors ?? null, from, fileError('written', errors ?? '', dryRun ? undefined : RETRY_HINT)),
     onResumed: read =>
       out.say(`Continuing after the first ${read.toLocaleString('en')} rows, which are already imported.`),
     onProgress: ({ read }) => line.show(read, input.bytes && input.readBytes() / input.bytes),

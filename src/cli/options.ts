@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { fileErrorReason } from '../admin/error.ts'
+import { MAX_RATE_EVENTS, MAX_RATE_SECONDS } from '../domain/inbound/source-config.ts'
 import { DEFAULT_OVERLAP_HOURS } from '../domain/tenants/credentials.ts'
 import { UsageError } from './errors.ts'
 
@@ -48,12 +49,15 @@ export function parseRateLimitOrOff(text: string): RateLimit | 'off' {
   return limit
 }
 
-const RATE_LIMIT_FORMAT = 'Expected events/seconds, both at least 1, for example 100/60 for 100 events per minute.'
+const RATE_LIMIT_FORMAT =
+  `Expected events/seconds, both at least 1, at most ${MAX_RATE_EVENTS.toLocaleString('en')} events and ` +
+  `${MAX_RATE_SECONDS.toLocaleString('en')} seconds, for example 100/60 for 100 events per minute.`
 
 function readRateLimit(text: string): RateLimit | null {
   const [, events, seconds] = /^(\d{1,9})\/(\d{1,9})s?$/.exec(text.trim()) ?? []
   const limit = { events: Number(events), per_seconds: Number(seconds) }
-  return limit.events >= 1 && limit.per_seconds >= 1 ? limit : null
+  const isWithin = (value: number, most: number) => value >= 1 && value <= most
+  return isWithin(limit.events, MAX_RATE_EVENTS) && isWithin(limit.per_seconds, MAX_RATE_SECONDS) ? limit : null
 }
 
 type Given = { value: string | undefined; file: string | undefined }

@@ -61,7 +61,7 @@ export async function withBareDatabase<T>(
   try {
     return await withConnections(config, stopping.signal, out, work)
   } catch (error) {
-    throw stopping.signal.aborted ? new Stopped('Stopped before the command was complete.') : error
+    throw stopping.signal.aborted ? new Stopped() : error
   } finally {
     endStop()
   }
@@ -119,7 +119,7 @@ function endOnStop(pool: pg.Pool, stopping: AbortSignal): () => Promise<void> {
 /** For work that does not notice that its connections have ended, such as output that no one reads. */
 async function abandonWork(embedded: Embedded | null, out: Output): Promise<never> {
   await embedded?.stop().catch(({ message }: Error) => out.say(message))
-  await out.sayNow('Stopped before the command was complete.').catch(() => {})
+  await out.sayNow(new Stopped().message).catch(() => {})
   return process.exit(1)
 }
 

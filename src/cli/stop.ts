@@ -9,6 +9,9 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 /** The command was stopped before it was complete. */
 export class Stopped extends Error {
   override name = 'Stopped'
+  constructor(message = 'Stopped before the command was complete.') {
+    super(message)
+  }
 }
 
 type Handler = {

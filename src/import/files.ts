@@ -158,7 +158,7 @@ export type ErrorsFile = { write(rejections: Rejection[]): Promise<void>; bytes(
 const NO_ERRORS_FILE: ErrorsFile = { write: async () => {}, bytes: () => 0, close: async () => {} }
 
 /**
- * Opens the existing file. An interrupted import may have written rejections after its last settled row: they are written again, starting
+ * Opens the file. An interrupted import may have written rejections after its last settled row: they are written again, starting
  * at byte `from`. `rejectWith` throws the error for a file that cannot be written.
  */
 export async function openErrorsFile(
@@ -167,17 +167,12 @@ export async function openErrorsFile(
   rejectWith: (error: Error) => never,
 ): Promise<ErrorsFile> {
   if (path === null) return NO_ERRORS_FILE
-  const file = await open(path, 'r+').catch(rejectWith)
+  const file = await open(path, 'a', 0o600).catch(rejectWith)
   let written = 0
   const format = path.toLowerCase().endsWith('.csv') ? csvRow : ndjsonLine
   const append = async (text: string) => {
-    const bytes = Buffer.from(text)
-    // On a full disk, a write may write fewer bytes than given.
-    for (let done = 0; done < bytes.length; ) {
-      const { bytesWritten } = await file.write(bytes, done, bytes.length - done, written).catch(rejectWith)
-      done += bytesWritten
-      written += bytesWritten
-    }
+    await file.appendFile(text).catch(rejectWith)
+    written += Buffer.byteLength(text)
   }
   try {
     written = Math.min(from, (await file.stat()).size)

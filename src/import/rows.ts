@@ -115,8 +115,8 @@ function createRowReader(checkHeader: (columns: string[]) => void, ignoresUnname
         column: null,
         reason: `has ${record.length} cells, but the file has ${columns.length} columns`,
       }
-    const unnamed = columns.findIndex((name, i) => name === '' && record[i]!.trim() !== '')
-    if (unnamed >= 0 && !ignoresUnnamed)
+    const unnamed = ignoresUnnamed ? -1 : columns.findIndex((name, i) => name === '' && record[i]!.trim() !== '')
+    if (unnamed >= 0)
       return { line: begin, column: null, reason: `has a value in column ${unnamed + 1}, which has no name` }
     return { line: begin, cells: toCells(columns, record) }
   }
